@@ -1,0 +1,330 @@
+"""One node, pure and synchronous: it routes messages, timers and events to its protocols.
+
+A driver (`overlay.net` or `overlay.sim`) owns a host, hands it what happened, and gives each
+protocol instance its effects. Events are drained from a queue after every handler, never by
+recursion, so a handler always sees its own state finished.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from random import Random
+from typing import Any, TypeAlias, TypeVar
+
+from overlay.errors import InvariantViolation, LocalProtocolError, RemoteProtocolError
+from overlay.ids import NodeId
+from overlay.protocol import (
+    NODE_SCOPE,
+    ContactLearned,
+    DatagramHandler,
+    Effects,
+    Event,
+    EventHandler,
+    Handler,
+    LinkLost,
+    LinkUp,
+    Message,
+    Origin,
+    OverlayProtocol,
+    Scope,
+)
+
+P = TypeVar("P", bound=OverlayProtocol)
+T = TypeVar("T")
+
+HOST_EVENTS: tuple[type[Event], ...] = (LinkUp, LinkLost, ContactLearned)
+STEP_CAP = 100_000  # events that one input may cause; more means that two protocols chase each other
+
+Kept: TypeAlias = Mapping[bytes, bytes]
+Listener: TypeAlias = Callable[[Any], None]
+Recipe: TypeAlias = "Callable[[Host], None]"
+"""Adds the protocols of one kind of node, in order."""
+RefusalListener: TypeAlias = Callable[[NodeId, RemoteProtocolError, int], None]
+
+
+class Instance:
+    """One running protocol: its scope, and the key under which a driver files its timers."""
+
+    __slots__ = ("emits", "key", "protocol", "running", "scope")
+
+    def __init__(self, name: str, scope: Scope, emits: frozenset[type[Event]]) -> None:
+        self.key = f"{name}@{scope}" if scope else name
+        self.scope = scope
+        self.emits = emits
+        self.running = False
+        self.protocol: OverlayProtocol  # set once it is constructed, right after its effects
+
+
+class HostEffects(Effects):
+    """The part of the effects that never leaves the host; drivers add the rest."""
+
+    __slots__ = ("_host", "_instance")
+
+    def __init__(self, host: Host, instance: Instance) -> None:
+        self._host = host
+        self._instance = instance
+
+    def emit(self, event: Event) -> None:
+        """Queue the event; siblings hear of it when the current handler is done."""
+        if type(event) not in self._instance.emits:
+            raise LocalProtocolError(
+                f"{self._instance.key} emits {type(event).__name__}, which its `emits` does not list"
+            )
+        self._host.queue_event(self._instance.scope, event)
+
+    def at_tick_end(self, callback: Callable[[float], None]) -> None:
+        """Register once per tick."""
+        self._host.tick_end_callbacks[callback] = None
+
+
+class Host:
+    """Holds the instances of one node and calls them, one input at a time."""
+
+    def __init__(
+        self,
+        me: NodeId,
+        make_effects: Callable[[Host, Instance], HostEffects],
+        seed: str,
+        *,
+        on_refusal: RefusalListener | None = None,
+    ) -> None:
+        self.me = me
+        self.refusals: Counter[str] = Counter()
+        self.tick_end_callbacks: dict[Callable[[float], None], None] = {}
+        self._make_effects = make_effects
+        self._seed = seed
+        self._on_refusal = on_refusal
+        self._instances: dict[tuple[type[OverlayProtocol], Scope], Instance] = {}
+        self._handlers: dict[Scope, dict[type[Message], Handler]] = {}
+        self._datagrams: dict[Scope, dict[type[Message], DatagramHandler]] = {}
+        self._hearers: dict[type[Event], list[tuple[Scope, EventHandler]]] = {}
+        self._listeners: dict[type[Event], list[Listener]] = {}
+        self._events: deque[tuple[Scope, Event]] = deque()
+        self._running = False
+
+    # -- assembling ---------------------------------------------------------------------------
+
+    def add(self, cls: type[P], config: Any, scope: Scope = NODE_SCOPE, **views: Any) -> P:
+        """Make an instance; `views` are the siblings' interfaces that its constructor takes.
+
+        On a running node follow it with `start_instance`.
+        """
+        if (cls, scope) in self._instances:
+            raise LocalProtocolError(f"{cls.name} runs already in scope {scope!r}")
+        instance = Instance(cls.name, scope, frozenset(cls.emits))
+        effects = self._make_effects(self, instance)
+        rng = Random(f"{self._seed}/{self.me}/{instance.key}")
+        protocol = cls(self.me, effects, rng, config, **views)
+        self._merge_handlers(cls, scope, protocol)
+        instance.protocol = protocol
+        self._instances[cls, scope] = instance
+        return protocol
+
+    def _merge_handlers(self, cls: type[P], scope: Scope, protocol: P) -> None:
+        messages = protocol.message_handlers()
+        datagrams = protocol.datagram_handlers()
+        for kind in (*messages, *datagrams):
+            if kind not in cls.messages:
+                raise LocalProtocolError(f"{cls.name} handles {kind.__name__} but does not list it")
+        for table, handlers in (
+            (self._handlers.setdefault(scope, {}), messages),
+            (self._datagrams.setdefault(scope, {}), datagrams),
+        ):
+            for kind in handlers:
+                if kind in table:
+                    raise LocalProtocolError(f"{kind.__name__} would be handled twice in {scope!r}")
+            table.update(handlers)  # type: ignore[arg-type]
+        for event, hearer in protocol.event_handlers().items():
+            self._hearers.setdefault(event, []).append((scope, hearer))
+
+    def protocol(self, cls: type[P], scope: Scope = NODE_SCOPE) -> P:
+        """Return the running instance of that class and scope."""
+        try:
+            found = self._instances[cls, scope].protocol
+        except KeyError:
+            raise LocalProtocolError(f"{cls.name} does not run in scope {scope!r}") from None
+        assert isinstance(found, cls)
+        return found
+
+    @property
+    def instances(self) -> list[Instance]:
+        """All instances, in the order in which they were added."""
+        return list(self._instances.values())
+
+    @property
+    def message_types(self) -> dict[type[Message], None]:
+        """Every message type that the protocols of this node send or receive, in a fixed order."""
+        return {kind: None for cls, _ in self._instances for kind in cls.messages}
+
+    def listen(self, event: type[Event], listener: Listener) -> None:
+        """Call the application's `listener` with each such event of any scope."""
+        self._listeners.setdefault(event, []).append(listener)
+
+    def unlisten(self, event: type[Event], listener: Listener) -> None:
+        """Stop calling it."""
+        self._listeners[event].remove(listener)
+
+    # -- life ---------------------------------------------------------------------------------
+
+    def start(self, now: float, kept: Callable[[Instance], Kept]) -> None:
+        """Start every instance, in the order in which they were added."""
+        self._refuse_events_nobody_emits()
+        self._running = True
+        for instance in self.instances:
+            if not instance.running:
+                instance.running = True
+                instance.protocol.on_start(now, kept(instance))
+                self._drain(now)
+
+    def start_instance(self, protocol: OverlayProtocol, now: float, kept: Kept) -> None:
+        """Start one that was added while the node runs."""
+        self._refuse_events_nobody_emits()
+        instance = self._instance_of(protocol)
+        instance.running = True
+        protocol.on_start(now, kept)
+
+    def remove(self, protocol: OverlayProtocol, now: float) -> Instance:
+        """Stop one instance and forget it; the driver then forgets its timers."""
+        instance = self._instance_of(protocol)
+        if instance.running:
+            protocol.on_stop(now)
+        instance.running = False
+        del self._instances[type(protocol), instance.scope]
+        for kind in protocol.message_handlers():
+            del self._handlers[instance.scope][kind]
+        for kind in protocol.datagram_handlers():
+            del self._datagrams[instance.scope][kind]
+        for event, hearer in protocol.event_handlers().items():
+            self._hearers[event].remove((instance.scope, hearer))
+        return instance
+
+    def stop(self, now: float) -> None:
+        """Stop all instances, the last added first, so that siblings they need still run."""
+        for instance in reversed(self.instances):
+            if instance.running:
+                instance.protocol.on_stop(now)
+                self._drain(now)
+                instance.running = False
+        self._running = False
+
+    def _instance_of(self, protocol: OverlayProtocol) -> Instance:
+        for instance in self._instances.values():
+            if instance.protocol is protocol:
+                return instance
+        raise LocalProtocolError(f"{protocol.name} is not an instance of this node")
+
+    def _refuse_events_nobody_emits(self) -> None:
+        emitted = {event for instance in self._instances.values() for event in instance.emits}
+        for event in self._hearers:
+            if self._hearers[event] and event not in emitted and event not in HOST_EVENTS:
+                raise LocalProtocolError(f"a protocol waits for {event.__name__}; nobody emits it")
+
+    # -- inputs -------------------------------------------------------------------------------
+
+    def receive(self, src: NodeId, scope: Scope, batch: Sequence[Message], now: float) -> None:
+        """Hand each message of a batch to its handler; bad ones are counted, the rest go on."""
+        handlers = self._handlers.get(scope)
+        if handlers is None:
+            self.refuse(src, RemoteProtocolError("unknown-scope", repr(scope)), len(batch))
+            return
+        events = self._events
+        handler_of = handlers.get
+        rest = iter(batch)
+        while True:
+            try:  # around the loop, not inside it: the hot path pays nothing for it
+                for msg in rest:
+                    handler = handler_of(type(msg))
+                    if handler is None:
+                        raise RemoteProtocolError("unexpected-message", type(msg).__name__)
+                    handler(src, msg, now)
+                    if events:
+                        self._drain(now)
+            except RemoteProtocolError as error:
+                self.refuse(src, error)
+                self._drain(now)
+            else:
+                return
+
+    def receive_datagram(self, origin: Origin, scope: Scope, msg: Message, now: float) -> None:
+        """Hand one datagram to its handler."""
+        handler = self._datagrams.get(scope, {}).get(type(msg))
+        if handler is None:
+            self.refuse(origin.name, RemoteProtocolError("unexpected-datagram", type(msg).__name__))
+            return
+        try:
+            handler(origin, msg, now)
+        except RemoteProtocolError as error:
+            self.refuse(origin.name, error)
+        self._drain(now)
+
+    def fire(self, instance: Instance, key: Hashable, now: float) -> None:
+        """A timer is due."""
+        if instance.running:
+            instance.protocol.on_timer(key, now)
+            if self._events:
+                self._drain(now)
+
+    def stored(self, instance: Instance, token: Hashable, now: float) -> None:
+        """What an instance stored is on disk."""
+        if instance.running:
+            instance.protocol.on_stored(token, now)
+            self._drain(now)
+
+    def announce(self, event: Event, now: float) -> None:
+        """Tell a fact of the driver's own (`LinkUp`, `LinkLost`) to everybody who listens."""
+        self._events.append((NODE_SCOPE, event))
+        self._drain(now)
+
+    def call(self, command: Callable[..., T], *args: Any, now: float) -> T:
+        """Run a command of the application on a protocol of this node."""
+        try:
+            return command(*args, now)
+        finally:
+            if self._events:
+                self._drain(now)
+
+    def end_tick(self, now: float) -> None:
+        """Run what protocols put off to the end of the tick; the driver flushes afterwards."""
+        for _ in range(STEP_CAP):
+            if not self.tick_end_callbacks:
+                return
+            callbacks = list(self.tick_end_callbacks)
+            self.tick_end_callbacks.clear()
+            for callback in callbacks:
+                callback(now)
+                if self._events:
+                    self._drain(now)
+        raise InvariantViolation(f"{self.me}: the end of a tick never settles")
+
+    # -- events and refusals ------------------------------------------------------------------
+
+    def queue_event(self, scope: Scope, event: Event) -> None:
+        """Take an event of an instance in that scope."""
+        self._events.append((scope, event))
+
+    def _drain(self, now: float) -> None:
+        events = self._events
+        steps = 0
+        while events:
+            steps += 1
+            if steps > STEP_CAP:
+                raise InvariantViolation(f"{self.me}: events never settle: {events[0][1]!r}")
+            scope, event = events.popleft()
+            for hearing, hearer in tuple(self._hearers.get(type(event), ())):
+                if hearing == scope or not hearing or not scope:
+                    hearer(event, now)
+            for listener in tuple(self._listeners.get(type(event), ())):
+                listener(event)
+
+    def refuse(self, src: NodeId, error: RemoteProtocolError, count: int = 1) -> None:
+        """Count what a peer sent and must not have sent."""
+        self.refusals[error.reason] += count
+        if self._on_refusal is not None:
+            self._on_refusal(src, error, count)
+
+    def check_invariants(self) -> None:
+        """Ask every running protocol to check itself."""
+        for instance in self._instances.values():
+            if instance.running:
+                instance.protocol.check_invariants()
