@@ -1,0 +1,1 @@
+"""The command `overlay`: one module for each group of commands."""

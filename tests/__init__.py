@@ -1,0 +1,1 @@
+"""Tests in layers: unit, property, scenarios, sim, net, netns."""
