@@ -1,9 +1,9 @@
 """Echo: ask a peer to send a payload back. The protocol to copy when you write your own.
 
-| tag | message     | sent when                              | the receiver                         |
-|-----|-------------|----------------------------------------|--------------------------------------|
-| 16  | EchoRequest | `ask` is called, or a try timed out    | sends EchoReply with the same payload |
-| 17  | EchoReply   | an EchoRequest arrived                 | emits EchoAnswered, once per request |
+| tag | message     | sent when                           | the receiver                          |
+|-----|-------------|-------------------------------------|---------------------------------------|
+| 16  | EchoRequest | `ask` is called, or a try timed out | sends EchoReply with the same payload |
+| 17  | EchoReply   | an EchoRequest arrived              | emits EchoAnswered, once per request  |
 
 Every request ends in exactly one event: `EchoAnswered`, or `EchoTimedOut` after `1 + retries`
 tries of `timeout` seconds each.

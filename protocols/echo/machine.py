@@ -1,7 +1,5 @@
 """The echo state machine: open requests, one timer for all their deadlines, and an event each."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Mapping
 from random import Random
 from typing import ClassVar
@@ -162,6 +160,6 @@ class Echo(OverlayProtocol):
         if len(self._open) > self.config.max_open:
             raise InvariantViolation(f"{self.me}: {len(self._open)} echo requests are open")
         if self._open and not self._armed:
-            raise InvariantViolation(f"{self.me}: an echo request is open, and no timer will end it")
+            raise InvariantViolation(f"{self.me}: an echo request is open without a timer")
         if counts.asked != counts.answered + counts.timed_out + len(self._open):
             raise InvariantViolation(f"{self.me}: an echo request has no end or two: {counts}")
