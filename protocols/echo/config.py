@@ -1,22 +1,31 @@
-"""The settings of echo, section `[echo]`."""
+"""The settings of echo: section `[echo]` of a config file."""
 
 from typing import Annotated
 
-import msgspec
-
+from overlay.config import Settings, bounded, sized
 from overlay.ids import NodeId
 
 
-class EchoConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class EchoConfig(Settings, frozen=True, kw_only=True):
     """How patient echo is, how much it keeps open, and whom it asks by itself."""
 
-    # Long against a round trip on a LAN (1 ms) and against a busy peer's pause (100 ms).
-    timeout: Annotated[float, msgspec.Meta(ge=0.001, le=3600.0)] = 1.0
-    # A link drops what is queued when it breaks; the second try goes over a fresh one.
-    retries: Annotated[int, msgspec.Meta(ge=0, le=100)] = 2
-    # Bounds the memory for kept payloads.
-    max_open: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] = 1024
-    # Peers that are asked by themselves, so that a node shows signs of life without an application.
-    regular: tuple[NodeId, ...] = ()
-    # The pause between two regular rounds.
-    every: Annotated[float, msgspec.Meta(ge=0.01, le=86_400.0)] = 1.0
+    timeout: Annotated[
+        float,
+        bounded("s", 0.001, 3600, "one try: long against a round trip (1 ms) and a busy peer"),
+    ] = 1.0
+    retries: Annotated[
+        int,
+        bounded("tries", 0, 100, "further tries: a link that breaks loses what was under way"),
+    ] = 2
+    max_open: Annotated[
+        int,
+        bounded("requests", 1, 1_000_000, "open at once: each keeps its payload in memory"),
+    ] = 1024
+    regular: Annotated[
+        tuple[NodeId, ...],
+        sized(0, 1024, "peers asked again and again: signs of life without an application"),
+    ] = ()
+    every: Annotated[
+        float,
+        bounded("s", 0.01, 86_400, "pause between two rounds of the regular peers"),
+    ] = 1.0
