@@ -1,1 +1,1 @@
-"""Benchmarks: `python -m bench NAME [--json]`, each a ratio to something measured in the same run."""
+"""Benchmarks: `python -m bench NAME [--json]`, each a ratio to something else of the same run."""
