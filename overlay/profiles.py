@@ -9,10 +9,11 @@ from pathlib import Path
 from overlay.errors import ConfigError
 from overlay.toml_source import Source, read_toml
 
+PACKAGE = Path(__file__).resolve().parent
 
-def profile_folder() -> Path:
+
+def profile_folder(package: Path = PACKAGE) -> Path:
     """Where the profiles are: inside of an installed package, or beside it in a clone."""
-    package = Path(__file__).resolve().parent
     for folder in (package / "_configs", package.parent / "configs"):
         if folder.is_dir():
             return folder

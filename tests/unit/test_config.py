@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Literal
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from overlay.config import Settings, because, bounded, describe, load_settings, sized
 from overlay.errors import ConfigError, InvariantViolation
 from overlay.limits import Limits
+from overlay.setting_fields import fields_of
 from overlay.toml_source import Source, overrides, read_toml
 
 
@@ -314,3 +318,38 @@ def test_limits_must_fit_into_each_other() -> None:
     with pytest.raises(ConfigError, match="frame_bytes = 1048576 is over message_bytes = 8192"):
         Limits(message_bytes=8192)
     Limits(frame_bytes=65_536, message_bytes=65_536)
+
+
+def assert_valid_or_one_line(sources: Callable[[], list[Source]]) -> None:
+    line = "valid"
+    try:
+        load_settings(SECTIONS, *sources())
+    except ConfigError as error:
+        line = str(error)
+    assert line.isprintable()
+    assert 0 < len(line) < 300
+
+
+toml_values = st.recursive(
+    st.booleans() | st.integers() | st.floats() | st.text(max_size=20) | st.datetimes(),
+    lambda inner: (
+        st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=5), inner, max_size=2)
+    ),
+    max_leaves=3,
+)
+some_keys = st.sampled_from([*fields_of(Radio), "radio", "lamp"]) | st.text(max_size=9)
+
+
+some_tables = st.dictionaries(some_keys, toml_values, max_size=2)
+
+
+@given(st.dictionaries(some_keys, some_tables | toml_values, max_size=2))
+def test_whatever_a_file_holds_it_is_valid_or_refused_in_one_line(
+    tables: dict[str, object],
+) -> None:
+    assert_valid_or_one_line(lambda: [Source("lab.toml", tables)])
+
+
+@given(st.text(max_size=40) | st.text(max_size=20).map("radio.label={}".format))
+def test_whatever_follows_set_is_valid_or_refused_in_one_line(word: str) -> None:
+    assert_valid_or_one_line(lambda: overrides([word]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Annotated
 
 import pytest
@@ -34,6 +35,18 @@ def test_a_profile_sets_values_and_later_sources_win() -> None:
 
 def test_sections_of_protocols_that_do_not_run_here_are_skipped() -> None:
     assert load_settings({}, load_profile("lan")) == {}
+
+
+def test_an_installed_package_brings_its_profiles_and_a_clone_has_them_beside(
+    tmp_path: Path,
+) -> None:
+    package = tmp_path / "overlay"
+    with pytest.raises(ConfigError, match="install zmq-overlay again"):
+        profile_folder(package)
+    (tmp_path / "configs").mkdir()
+    assert profile_folder(package) == tmp_path / "configs"
+    (package / "_configs").mkdir(parents=True)
+    assert profile_folder(package) == package / "_configs"
 
 
 @pytest.mark.parametrize("name", profile_names())

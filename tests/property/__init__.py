@@ -1,0 +1,1 @@
+"""What holds for any input: Hypothesis against brute force and invariants."""

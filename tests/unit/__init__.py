@@ -1,0 +1,1 @@
+"""One machine, one function: exact effects, no sockets."""
