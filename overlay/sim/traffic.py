@@ -1,0 +1,286 @@
+"""How frames and datagrams travel between simulated nodes, and what their drivers notice."""
+
+from __future__ import annotations
+
+from heapq import heappush
+from math import inf
+from random import Random
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from overlay.ids import NodeId
+from overlay.protocol import Group, LinkLost, LinkUp, Message, Origin, Scope, UdpAddress
+from overlay.sim.codec import WireCheck
+from overlay.sim.faults import Copy, Passage, Rule, Slow
+from overlay.sim.node import Entry, Link, Sections, SimNode
+
+if TYPE_CHECKING:
+    from overlay.sim.simulator import Simulator
+
+UDP_PORT = 7400  # every simulated node has one address: (its name, this port)
+encoded = msgspec.msgpack.Encoder().encode
+
+
+class Traffic:
+    """Turns what nodes send in a tick into arrivals in the heap."""
+
+    def __init__(self, sim: Simulator) -> None:
+        model = sim.network
+        self._sim = sim
+        self._heap = sim.heap
+        self._next = sim.next_sequence
+        self._rng = Random(f"{sim.seed}/faults")
+        latency = Random(f"{sim.seed}/latency")
+        self._near = model.latency.sampler(latency)
+        self._far = model.between_lans.sampler(latency) if model.between_lans else None
+        self._deliver = self._on_frame  # bound once: the heap holds one reference per frame
+        self._wire = WireCheck() if sim.wire else None
+        self._shaped = model.bandwidth is not None or model.strict_contacts or self._far is not None
+        self.frames = 0
+        self.messages = 0
+
+    # -- leaving ----------------------------------------------------------------------------------
+
+    def flush(self, node: SimNode) -> None:
+        """Send what a node wrote in this tick: one frame for each peer."""
+        outbox = node.outbox
+        if outbox:
+            sim = self._sim
+            links = node.links
+            plain = not (self._shaped or sim.faults)
+            for peer, sections in outbox.items():
+                link = links.get(peer) or self._open(node, peer)
+                if link is None:
+                    continue
+                if plain:
+                    at = sim.now + self._near()
+                    if at < link.arrives:
+                        at = link.arrives
+                    else:
+                        link.arrives = at
+                    heappush(self._heap, (at, self._next(), self._deliver, link, sections))
+                else:
+                    self._send_frame(link, sections)
+            outbox.clear()
+        if node.casts:
+            casts = node.casts[:]
+            node.casts.clear()
+            for address, scope, msg in casts:
+                self._send_datagram(node, address, scope, msg)
+
+    def _open(self, node: SimNode, peer: NodeId) -> Link | None:
+        target = self._sim.nodes.get(peer)
+        if target is None or (self._sim.network.strict_contacts and peer not in node.contacts):
+            self._sim.counts["no-contact"] += 1
+            return None
+        node.links[peer] = link = Link(node, target)
+        return link
+
+    def _send_frame(self, link: Link, sections: Sections) -> None:
+        sim = self._sim
+        leaves = self._leaves_at(link, sections)
+        if leaves is None:
+            sim.counts["queue-full"] += _size(sections)
+            return
+        base = leaves + self._latency(link.source, link.target)
+        passage, slow = self._bend(link.source, link.target, datagram=False)
+        for copy in passage:
+            at = base + copy.extra
+            if copy.in_order:
+                at = link.arrives = max(at, link.arrives)
+            if slow:
+                sim.schedule(
+                    at, self._queue_at_slow, link.target, slow, self._deliver, link, sections
+                )
+            else:
+                sim.schedule(at, self._deliver, link, sections)
+
+    def _leaves_at(self, link: Link, sections: Sections) -> float | None:
+        now, model = self._sim.now, self._sim.network
+        if model.bandwidth is None:
+            return now
+        start = max(now, link.free_at)
+        if (start - now) * model.bandwidth > model.queue_bytes:
+            return None
+        link.free_at = start + len(encoded(sections)) / model.bandwidth
+        return link.free_at
+
+    def _send_datagram(
+        self, node: SimNode, address: UdpAddress | Group, scope: Scope, msg: Message
+    ) -> None:
+        sim = self._sim
+        if isinstance(address, Group):
+            targets = [other for other in sim.nodes.values() if other.lan == node.lan]
+        else:
+            targets = [sim.nodes[address.host]] if address.host in sim.nodes else []
+        loss = sim.network.datagram_loss
+        for target in targets:
+            if target is node and isinstance(address, Group):
+                continue  # as the driver drops its own beacons
+            passage, slow = self._bend(node, target, datagram=True)
+            for copy in passage:
+                if loss and self._rng.random() < loss:
+                    sim.counts["lost"] += 1
+                    continue
+                at = sim.now + self._latency(node, target) + copy.extra
+                what = (self._on_datagram, node.name, target, scope, msg)
+                if slow:
+                    sim.schedule(at, self._queue_at_slow, target, slow, *what)
+                else:
+                    sim.schedule(at, *what)
+
+    def _latency(self, source: SimNode, target: SimNode) -> float:
+        if self._far is not None and source.lan != target.lan:
+            return self._far()
+        return self._near()
+
+    def _bend(self, source: SimNode, target: SimNode, *, datagram: bool) -> tuple[Passage, float]:
+        """Return the copies that the rules in force let through, and the target's slowness."""
+        passage = [Copy(0.0, in_order=True)]
+        sim = self._sim
+        slow = 0.0
+        for rule in sim.faults.touching(source.name, target.name, sim.now, datagram=datagram):
+            if isinstance(rule, Slow):
+                slow += rule.delay
+            rule.bend(passage, self._rng)
+        if not passage:
+            sim.counts["lost"] += 1
+        elif len(passage) > 1:
+            sim.counts["duplicated"] += len(passage) - 1
+        return passage, slow
+
+    # -- arriving ---------------------------------------------------------------------------------
+
+    def _queue_at_slow(self, entry: Entry) -> None:
+        target: SimNode
+        at, _, _, target, delay, *what = entry
+        target.busy_until = max(at, target.busy_until) + delay
+        self._sim.schedule(target.busy_until, *what)
+
+    def _on_frame(self, entry: Entry) -> None:
+        link: Link
+        at, _, _, link, sections = entry
+        node = link.target
+        host = node.host
+        sim = self._sim
+        if host is None:
+            sim.counts["dead-target"] += _size(sections)
+            return
+        if node.backlog is not None:
+            node.backlog.append(entry)
+            return
+        if not link.up:
+            self._handshake(link)
+        source = link.source.name
+        if self._wire is not None:
+            sections = self._wire.pass_sections(host, source, sections)
+        self.frames += 1
+        sim.note(node, source, sections)
+        now = at if node.clock is None else node.clock.read(at)
+        run = iter(sections)
+        for scope, batch in zip(run, run, strict=True):
+            self.messages += len(batch)
+            host.receive(source, scope, batch, now)
+        sim.settle(node, host, now)
+
+    def _on_datagram(self, entry: Entry) -> None:
+        target: SimNode
+        _, _, _, source, target, scope, msg = entry
+        sim = self._sim
+        host = target.host
+        if host is None:
+            sim.counts["dead-target"] += 1
+            return
+        if target.backlog is not None:
+            target.backlog.append(entry)
+            return
+        if self._wire is not None:
+            passed = self._wire.pass_batch(host, source, [msg])
+            if not passed:
+                return
+            msg = passed[0]
+        self.messages += 1
+        sim.note(target, "datagram", (source, msg))
+        now = sim.clock_of(target)
+        origin = Origin(UdpAddress(source, UDP_PORT), source, now)
+        host.receive_datagram(origin, scope, msg, now)
+        sim.settle(target, host, now)
+
+    # -- what drivers notice about links ----------------------------------------------------------
+
+    def _handshake(self, link: Link) -> None:
+        link.up = True
+        source, target = link.source, link.target
+        target.contacts.setdefault(source.name, ())  # it can answer over the link that came in
+        if source.links.get(target.name) is link:  # or that process is dead by now
+            sim = self._sim
+            sim.schedule(sim.now, self._announce, source, source.life, LinkUp(target.name))
+
+    def hang_up(self, gone: SimNode, reason: str) -> None:
+        """Close the connections of a process that ended; its peers' drivers notice."""
+        sim = self._sim
+        for node in sim.nodes.values():
+            out, back = node.links.get(gone.name), gone.links.get(node.name)
+            if node is gone or not ((out and out.up) or (back and back.up)):
+                continue
+            if out:
+                out.up = False
+            cut = sim.faults.blocked(gone.name, node.name, sim.now)
+            after = sim.network.heartbeat_timeout if cut else sim.network.disconnect_notice
+            lost = LinkLost(gone.name, reason)
+            sim.schedule(sim.now + after, self._announce, node, node.life, lost)
+
+    def watch_cut(self, rule: Rule) -> None:
+        """A rule was added: links that it cuts are noticed by heartbeat, if it stays."""
+        sim = self._sim
+        if type(rule).blocks is not Rule.blocks and rule.start < inf:
+            begins = max(sim.now, rule.start)
+            sim.schedule(begins + sim.network.heartbeat_timeout, self._heartbeats_missed, rule)
+
+    def _heartbeats_missed(self, entry: Entry) -> None:
+        rule: Rule = entry[3]
+        sim = self._sim
+        if rule in sim.faults and rule.start <= sim.now < rule.end:
+            for node in list(sim.nodes.values()):
+                for link in list(node.links.values()):
+                    here, there = node.name, link.target.name
+                    if link.up and (rule.blocks(here, there) or rule.blocks(there, here)):
+                        self._time_out(link)
+
+    def watch_silence(self, paused: SimNode) -> None:
+        """A process was frozen: its peers notice by heartbeat, if it stays so."""
+        sim = self._sim
+        after = sim.now + sim.network.heartbeat_timeout
+        sim.schedule(after, self._silence_noticed, paused, paused.backlog)
+
+    def _silence_noticed(self, entry: Entry) -> None:
+        paused: SimNode = entry[3]
+        if paused.backlog is not entry[4]:
+            return  # it went on, or died
+        for node in list(self._sim.nodes.values()):
+            link = node.links.get(paused.name)
+            if link is not None and link.up:
+                link.up = False
+                self._sim.announce(node, LinkLost(paused.name, "heartbeat"))
+
+    def _time_out(self, link: Link) -> None:
+        link.up = False
+        for node, peer in ((link.source, link.target.name), (link.target, link.source.name)):
+            if node.backlog is None:
+                self._sim.announce(node, LinkLost(peer, "heartbeat"))
+
+    def _announce(self, entry: Entry) -> None:
+        node: SimNode
+        _, _, _, node, life, event = entry
+        if node.life != life:
+            return
+        if node.backlog is not None:
+            node.backlog.append(entry)
+            return
+        self._sim.announce(node, event)
+
+
+def _size(sections: Sections) -> int:
+    """Count the messages of a frame."""
+    return sum(len(batch) for batch in sections[1::2])
