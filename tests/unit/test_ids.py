@@ -90,6 +90,7 @@ def test_the_papers_example_key_200_is_stored_at_node_250() -> None:
     assert ring.responsible_for(251) == "700"
     assert ring.responsible_for(1001) == "100"  # past the last node it begins anew
     assert ring.responsible_for(0) == "100"
+    assert ring.vid("250") == 250
 
 
 def test_neighbours_are_listed_nearest_first_and_without_the_node_itself() -> None:
