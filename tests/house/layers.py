@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 from tests.house.source import Import, Module, imports, modules
@@ -29,6 +30,8 @@ OUTSIDE_WORLD = (
 )
 """I/O, clocks, threads, and randomness that no seed replays."""
 
+WORLDLY_BUILTINS = ("__import__", "breakpoint", "eval", "exec", "input", "open", "print")
+
 SYNCHRONOUS = ("protocol", "ids", "errors", "host", "predicates", "wire", "sim")
 """Parts of the framework that both drivers share, or that are the simulator itself."""
 
@@ -51,12 +54,21 @@ def upward_imports(root: Path) -> list[str]:
 
 def impure_protocols(root: Path) -> list[str]:
     """A protocol gets time, randomness and I/O as arguments and effects, never by import."""
-    return [
+    imported = [
         f"{found.where}: a protocol must not import {found.dotted}: {reason}"
         for module in modules(root, "protocols")
         for found in imports(module)
         if (reason := _impurity(found))
     ]
+    called = [
+        f"{module.where}:{node.lineno}: a protocol must not call {node.func.id}: push effects"
+        for module in modules(root, "protocols")
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in WORLDLY_BUILTINS
+    ]
+    return imported + called
 
 
 def _impurity(found: Import) -> str:

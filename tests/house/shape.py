@@ -41,15 +41,15 @@ def incomplete_protocols(root: Path) -> list[str]:
             f"{where}/__init__.py: its message table has no row `| {message.tag} | {message.name} |"
             " sent when | the receiver |`"
             for message in messages
-            if message.owner == folder.name and [str(message.tag), message.name] not in rows
+            if message.owner == folder.name and {str(message.tag), message.name} not in rows
         ]
     return problems
 
 
-def _cells(line: str) -> list[str]:
-    """Tag and name of a table's row that goes on to explain them, or nothing."""
+def _cells(line: str) -> set[str]:
+    """Tag and name, in either order, of a table's row that goes on to explain them."""
     cells = [cell.strip(" `") for cell in line.strip().strip("|").split("|")]
-    return cells[:2] if len(cells) >= 4 and all(cells) else []
+    return set(cells[:2]) if len(cells) >= 4 and all(cells) else set()
 
 
 def _docstring(path: Path) -> str:

@@ -131,6 +131,11 @@ def test_accepts_a_lawful_project(rule: Rule, plant: Plant) -> None:
             "a protocol must not import overlay.net: of the framework only",
         ),
         (
+            layers.impure_protocols,
+            {"protocols/echo/machine.py": "kept = open('state')\n"},
+            "protocols/echo/machine.py:1: a protocol must not call open: push effects",
+        ),
+        (
             layers.loops_in_shared_parts,
             {"overlay/sim/clock.py": "import threading\n"},
             "overlay.sim.clock must not import threading",
