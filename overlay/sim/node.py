@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
-from heapq import heappush
+from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from overlay.host import Host, HostEffects, Instance, Recipe
 from overlay.ids import NodeId
 from overlay.protocol import ContactLearned, Group, Message, Scope, Trace, UdpAddress
+from overlay.sim.agenda import Entry
 from overlay.sim.clock import NodeClock
 from overlay.sim.storage import Disk
 
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 Sections: TypeAlias = list[Any]
 """One frame: a scope, its batch, the next scope, its batch, … in the order of sending."""
-Entry: TypeAlias = tuple[Any, ...]
-"""In the heap: (time, sequence, action, …); the sequence is unique, so nothing else is compared."""
 
 
 class Link:
@@ -96,13 +94,13 @@ class SimNode:
 
 
 class SimEffects(HostEffects):
-    """Effects that end up in the simulator's heap."""
+    """Effects that end up in the simulator's agenda."""
 
     __slots__ = (
         "_casts",
-        "_heap",
         "_next",
         "_outbox",
+        "_push",
         "_scope",
         "_sim",
         "instance",
@@ -116,8 +114,8 @@ class SimEffects(HostEffects):
         self.instance = instance
         self.timers: dict[Hashable, Entry] = {}
         self._sim = sim
-        self._heap = sim.heap
-        self._next: Callable[[], int] = sim.next_sequence
+        self._next = sim.agenda.next_sequence
+        self._push = sim.agenda.push
         self._outbox = node.outbox
         self._scope = instance.scope
         self._casts = node.casts
@@ -139,7 +137,7 @@ class SimEffects(HostEffects):
         self._casts.append((address, self._scope, msg))
 
     def set_timer(self, key: Hashable, at: float) -> None:
-        """File it; a replaced entry stays in the heap and is recognised when it comes up."""
+        """File it; a replaced entry stays on the agenda and is recognised when it comes up."""
         sim = self._sim
         clock = self.node.clock
         due = at if clock is None else clock.when(at)
@@ -149,10 +147,10 @@ class SimEffects(HostEffects):
         if key in timers:
             sim.stale_timers += 1
         timers[key] = entry = (due, self._next(), sim.fire_timer, self, key, at)
-        heappush(self._heap, entry)
+        self._push(entry)
 
     def cancel_timer(self, key: Hashable) -> None:
-        """Forget it; its entry stays in the heap until it comes up or is swept."""
+        """Forget it; its entry stays on the agenda until it comes up or is swept."""
         if self.timers.pop(key, None) is not None:
             self._sim.stale_timers += 1
 

@@ -1,15 +1,13 @@
-"""The deterministic simulator: one heap, virtual time, and hosts that never notice."""
+"""The deterministic simulator: one agenda, virtual time, and hosts that never notice."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable
-from heapq import heapify, heappop, heappush
-from itertools import count
 from random import Random
 from typing import Any, TypeAlias, TypeVar
 
-from overlay.errors import InvariantViolation, LocalProtocolError, OverlayError
+from overlay.errors import LocalProtocolError, OverlayError
 from overlay.host import Host, Instance, Recipe
 from overlay.ids import NodeId
 from overlay.protocol import (
@@ -21,11 +19,12 @@ from overlay.protocol import (
     Scope,
     Trace,
 )
+from overlay.sim.agenda import Agenda, Entry
 from overlay.sim.clock import NodeClock
 from overlay.sim.failure import SimulationFailed
 from overlay.sim.faults import Faults, Rule
 from overlay.sim.network import NetworkModel
-from overlay.sim.node import Entry, SimEffects, SimNode
+from overlay.sim.node import SimEffects, SimNode
 from overlay.sim.storage import Disk, Keep
 from overlay.sim.trace import TraceHash, TraceReader
 from overlay.sim.traffic import Traffic
@@ -35,8 +34,6 @@ T = TypeVar("T")
 
 RecordListener: TypeAlias = Callable[[float, NodeId, str, Trace], None]
 
-SLICE = 10_000  # steps between two looks at stale timers and at a clock that stands still
-STALL_CAP = 2_000_000  # steps at one instant; more means that a protocol spins
 SWEEP_FROM = 10_000  # stale timers, from which on a sweep pays
 
 
@@ -65,14 +62,13 @@ class Simulator:
         self.on_record: RecordListener | None = None  # reads what protocols trace
         self.counts: Counter[str] = Counter()
         self.steps = 0
-        self.heap: list[Entry] = []
-        self.next_sequence = count().__next__
+        self.agenda = Agenda()
         self.stale_timers = 0
         self.fire_timer = self._fire  # bound once: a sweep recognises timers by it
         self.hash = TraceHash()
         self.check_every = check_every
         self._until_check = check_every
-        self._stepping: NodeId = ""
+        self.stepping: SimNode | None = None  # who is to blame if a step fails
         self.traffic = Traffic(self)
 
     # -- nodes --------------------------------------------------------------------------------
@@ -182,7 +178,7 @@ class Simulator:
                 effects, key = entry[3], entry[4]
                 if effects.timers.get(key) is entry:
                     effects.set_timer(key, entry[5])
-                self.stale_timers -= 1  # the old entry left the heap long ago
+                self.stale_timers -= 1  # the old entry left the agenda long ago
             else:
                 self.schedule(self.now, *entry[2:])
 
@@ -223,7 +219,7 @@ class Simulator:
         protocol = host.add(cls, config, scope, **views)
         now = self.clock_of(node)
         key = f"{cls.name}@{scope}" if scope else cls.name
-        host.start_instance(protocol, now, self._kept(node, key))
+        host.start_instance(protocol, self._kept(node, key), now)
         self.settle(node, host, now)
         return protocol
 
@@ -253,69 +249,62 @@ class Simulator:
     ) -> bool:
         """Run until `condition` holds; False when it does not within `deadline` seconds.
 
-        The condition is asked each `every` seconds of the world, and with 0 after each step.
+        The condition is asked each `every` seconds of the world.
         """
         limit = self.now + deadline
         while not condition():
             if self.now >= limit:
                 return False
-            if every > 0.0:
-                self._run_to(min(self.now + every, limit))
-            elif self.heap and self.heap[0][0] <= limit:
-                self._run_to(self.heap[0][0], steps=1)
-            else:
-                self.now = limit
+            self._run_to(min(self.now + every, limit))
         return True
 
-    def _run_to(self, limit: float, steps: int = SLICE) -> None:
-        heap = self.heap
-        stalled = 0
+    def _run_to(self, limit: float) -> None:
+        agenda = self.agenda
+        today = agenda.today
+        steps = 0
         try:
-            while heap and heap[0][0] <= limit:
-                since = self.now
-                done = 0
-                for done in range(1, steps + 1):  # noqa: B007 -- read after the loop
-                    entry = heappop(heap)
+            while True:
+                while today and today[-1][0] <= limit:
+                    entry = today.pop()
                     self.now = entry[0]
                     entry[2](entry)
-                    if not heap or heap[0][0] > limit:
-                        break
-                self.steps += done
-                if steps == 1:
-                    return
-                stalled = stalled + done if self.now == since else 0
-                if stalled > STALL_CAP:
-                    raise InvariantViolation(f"time stands still; {self._stepping} spins")
-                if self.stale_timers > SWEEP_FROM and self.stale_timers * 2 > len(heap):
+                    steps += 1
+                self.hash.digest_chunk()
+                if not agenda.turn_page(limit):
+                    break
+                if self.stale_timers > SWEEP_FROM and self.stale_timers * 2 > len(agenda):
                     self._sweep_timers()
         except SimulationFailed:
             raise
         except Exception as error:
             cause = str(error) if isinstance(error, OverlayError) else repr(error)
-            raise SimulationFailed(self.now, self._stepping, cause, self.replay) from error
+            blamed = self.stepping.name if self.stepping else ""
+            raise SimulationFailed(self.now, blamed, cause, self.replay) from error
+        finally:
+            self.steps += steps
         self.now = limit
 
     def schedule(self, at: float, action: Callable[[Entry], None], *what: Any) -> None:
-        """Put one step into the heap: `action((at, sequence, action, *what))`."""
-        heappush(self.heap, (at, self.next_sequence(), action, *what))
+        """Put one step on the agenda: `action((at, sequence, action, *what))`."""
+        self.agenda.push((at, self.agenda.next_sequence(), action, *what))
 
     def settle(self, node: SimNode, host: Host, now: float) -> None:
         """End a node's tick: late callbacks, then what it sends, then its invariants."""
         if host.tick_end_callbacks:
             host.end_tick(now)
-        self.traffic.flush(node)
+        if node.outbox or node.casts:
+            self.traffic.flush(node)
         if self.check_every:
             self._until_check -= 1
             if not self._until_check:
                 self._until_check = self.check_every
-                self._stepping = node.name
                 host.check_invariants()
                 for check in self.checks:
                     check()
 
     def note(self, node: SimNode, kind: str, detail: Hashable) -> None:
         """Take one step into the trace."""
-        self._stepping = node.name
+        self.stepping = node
         self.hash.note(self.now, node.index, kind, detail)
         if self.reader is not None:
             self.reader((self.now, node.name, kind, detail))
@@ -343,12 +332,9 @@ class Simulator:
 
     def _sweep_timers(self) -> None:
         fire = self.fire_timer
-        self.heap[:] = [
-            entry
-            for entry in self.heap
-            if entry[2] is not fire or entry[3].timers.get(entry[4]) is entry
-        ]
-        heapify(self.heap)
+        self.agenda.discard(
+            lambda entry: entry[2] is fire and entry[3].timers.get(entry[4]) is not entry
+        )
         self.stale_timers = 0
 
     def begin_write(

@@ -19,27 +19,29 @@ CHUNK = 1 << 16  # hashing in chunks costs a tenth of hashing each step by itsel
 class TraceHash:
     """A running hash over everything that happened to any node, with the messages' content."""
 
-    __slots__ = ("_buffer", "_digest", "_write")
+    __slots__ = ("_digest", "buffer", "write")
 
     def __init__(self) -> None:
         self._digest = blake2b(digest_size=16)
-        self._buffer = bytearray()
+        self.buffer = bytearray()  # what is not hashed yet; always the same object
         # Sets keep their iteration order: a protocol that sends one is not deterministic, and
         # the hash shall say so.
-        self._write = msgspec.msgpack.Encoder(enc_hook=_type_name).encode_into
+        self.write = msgspec.msgpack.Encoder(enc_hook=_type_name).encode_into
 
     def note(self, at: float, node: int, kind: str, detail: Hashable | Sequence[Any]) -> None:
         """Add one step."""
-        buffer = self._buffer
-        self._write((at, node, kind, detail), buffer, -1)
-        if len(buffer) > CHUNK:
-            self._digest.update(buffer)
-            buffer.clear()
+        self.write((at, node, kind, detail), self.buffer, -1)
+
+    def digest_chunk(self) -> None:
+        """Hash what was noted, if it is enough to be worth it."""
+        if len(self.buffer) > CHUNK:
+            self._digest.update(self.buffer)
+            self.buffer.clear()
 
     def hexdigest(self) -> str:
         """Return the hash of everything so far."""
         digest = self._digest.copy()
-        digest.update(self._buffer)
+        digest.update(self.buffer)
         return digest.hexdigest()
 
 

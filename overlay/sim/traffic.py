@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from heapq import heappush
 from math import inf
 from random import Random
 from typing import TYPE_CHECKING
@@ -11,9 +10,10 @@ import msgspec
 
 from overlay.ids import NodeId
 from overlay.protocol import Group, LinkLost, LinkUp, Message, Origin, Scope, UdpAddress
+from overlay.sim.agenda import Entry
 from overlay.sim.codec import WireCheck
 from overlay.sim.faults import Copy, Passage, Rule, Slow
-from overlay.sim.node import Entry, Link, Sections, SimNode
+from overlay.sim.node import Link, Sections, SimNode
 
 if TYPE_CHECKING:
     from overlay.sim.simulator import Simulator
@@ -23,20 +23,22 @@ encoded = msgspec.msgpack.Encoder().encode
 
 
 class Traffic:
-    """Turns what nodes send in a tick into arrivals in the heap."""
+    """Turns what nodes send in a tick into arrivals on the agenda."""
 
     def __init__(self, sim: Simulator) -> None:
         model = sim.network
         self._sim = sim
-        self._heap = sim.heap
-        self._next = sim.next_sequence
+        self._next = sim.agenda.next_sequence
+        self._push = sim.agenda.push
         self._rng = Random(f"{sim.seed}/faults")
         latency = Random(f"{sim.seed}/latency")
         self._near = model.latency.sampler(latency)
         self._far = model.between_lans.sampler(latency) if model.between_lans else None
-        self._deliver = self._on_frame  # bound once: the heap holds one reference per frame
+        self._deliver = self._on_frame  # bound once: each entry holds a reference to it
         self._wire = WireCheck() if sim.wire else None
         self._shaped = model.bandwidth is not None or model.strict_contacts or self._far is not None
+        self._write = sim.hash.write  # inlined for frames: a call per step is what costs here
+        self._trace = sim.hash.buffer
         self.frames = 0
         self.messages = 0
 
@@ -59,7 +61,7 @@ class Traffic:
                         at = link.arrives
                     else:
                         link.arrives = at
-                    heappush(self._heap, (at, self._next(), self._deliver, link, sections))
+                    self._push((at, self._next(), self._deliver, link, sections))
                 else:
                     self._send_frame(link, sections)
             outbox.clear()
@@ -175,13 +177,20 @@ class Traffic:
         source = link.source.name
         if self._wire is not None:
             sections = self._wire.pass_sections(host, source, sections)
-        self.frames += 1
-        sim.note(node, source, sections)
+        self._write((at, node.index, source, sections), self._trace, -1)
+        if sim.reader is not None:
+            sim.reader((at, node.name, source, sections))
+        sim.stepping = node
         now = at if node.clock is None else node.clock.read(at)
-        run = iter(sections)
-        for scope, batch in zip(run, run, strict=True):
+        self.frames += 1
+        if len(sections) == 2:  # one scope: by far the most frequent frame
+            scope, batch = sections
             self.messages += len(batch)
             host.receive(source, scope, batch, now)
+        else:
+            for index in range(0, len(sections), 2):
+                self.messages += len(sections[index + 1])
+                host.receive(source, sections[index], sections[index + 1], now)
         sim.settle(node, host, now)
 
     def _on_datagram(self, entry: Entry) -> None:
