@@ -5,14 +5,13 @@ from overlay.sim.failure import SimulationFailed
 from overlay.sim.faults import Delay, Duplicate, Loss, OneWay, Partition, Reorder, Rule, Slow
 from overlay.sim.network import Constant, Exponential, Latency, LogNormal, NetworkModel, Uniform
 from overlay.sim.simulator import Simulator
-from overlay.sim.storage import Keep
+from overlay.sim.stage import SimStage
 
 __all__ = [
     "Constant",
     "Delay",
     "Duplicate",
     "Exponential",
-    "Keep",
     "Latency",
     "LogNormal",
     "Loss",
@@ -22,6 +21,7 @@ __all__ = [
     "Partition",
     "Reorder",
     "Rule",
+    "SimStage",
     "SimulationFailed",
     "Simulator",
     "Slow",

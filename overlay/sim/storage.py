@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from random import Random
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
-Keep: TypeAlias = Literal["all", "none", "power-cut"]
+from overlay.scenario import Keep
+
 Write: TypeAlias = tuple[str, bytes, bytes | None]  # instance key, key, value (None: forget)
 
 
