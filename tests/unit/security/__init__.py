@@ -1,0 +1,1 @@
+"""Keys, certificates, rights and datagrams, with real cryptography throughout."""
