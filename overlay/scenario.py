@@ -6,7 +6,8 @@ It is a generator that acts on a `Stage` and yields what it waits for:
         stage.start("a", recipe)
         stage.start("b", recipe)
         stage.call("a", lambda host: host.protocol(Echo).ask, "b", b"hello")
-        yield Until(lambda: stage.protocol("a", Echo).counts.answered == 1, within=5, what="an echo")
+        echo = stage.protocol("a", Echo)
+        yield Until(lambda: echo.counts.answered == 1, within=5, what="an echo")
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ Keep: TypeAlias = Literal["all", "none", "power-cut"]
 """What a crash leaves on disk; over ZeroMQ a power cut can only be a kill ("all")."""
 
 CommandGetter: TypeAlias = Callable[[Host], Callable[..., Any]]
-"""Finds a command on the node's host, where the node runs: `lambda host: host.protocol(Echo).ask`."""
+"""Finds a command on a node's host, where that runs: `lambda host: host.protocol(Echo).ask`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,7 @@ class Stage(ABC):
     """Where a scenario plays: it starts, breaks and mends nodes, and looks at their protocols."""
 
     rng: Random  # of the scenario's own choices, forked from the seed
+    size: int  # how many nodes the scenario is asked to start
 
     @property
     @abstractmethod

@@ -19,13 +19,14 @@ from overlay.protocol import (
     Scope,
     Trace,
 )
+from overlay.scenario import Keep
 from overlay.sim.agenda import Agenda, Entry
 from overlay.sim.clock import NodeClock
 from overlay.sim.failure import SimulationFailed
 from overlay.sim.faults import Faults, Rule
 from overlay.sim.network import NetworkModel
 from overlay.sim.node import SimEffects, SimNode
-from overlay.sim.storage import Disk, Keep
+from overlay.sim.storage import Disk
 from overlay.sim.trace import TraceHash, TraceReader
 from overlay.sim.traffic import Traffic
 

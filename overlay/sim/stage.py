@@ -20,7 +20,7 @@ class SimStage(Stage):
 
     def __init__(self, sim: Simulator, *, nodes: int = 0) -> None:
         self.sim = sim
-        self.size = nodes  # how many nodes the scenario shall start
+        self.size = nodes
         self.rng = Random(f"{sim.seed}/scenario")
         self.checks = sim.checks
         self._broken: list[int] = []
