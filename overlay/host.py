@@ -27,14 +27,17 @@ from overlay.protocol import (
     Message,
     Origin,
     OverlayProtocol,
+    PeerMet,
     Scope,
 )
 
 P = TypeVar("P", bound=OverlayProtocol)
 T = TypeVar("T")
 
-HOST_EVENTS: tuple[type[Event], ...] = (LinkUp, LinkLost, ContactLearned)
-STEP_CAP = 100_000  # events that one input may cause; more means that two protocols chase each other
+HOST_EVENTS: tuple[type[Event], ...] = (LinkUp, LinkLost, ContactLearned, PeerMet)
+STEP_CAP = (
+    100_000  # events that one input may cause; more means that two protocols chase each other
+)
 
 Kept: TypeAlias = Mapping[bytes, bytes]
 Listener: TypeAlias = Callable[[Any], None]
@@ -69,7 +72,7 @@ class HostEffects(Effects):
         """Queue the event; siblings hear of it when the current handler is done."""
         if type(event) not in self._instance.emits:
             raise LocalProtocolError(
-                f"{self._instance.key} emits {type(event).__name__}, which its `emits` does not list"
+                f"{self._instance.key} emits {type(event).__name__}, which is not in its `emits`"
             )
         self._host.queue_event(self._instance.scope, event)
 
@@ -177,16 +180,16 @@ class Host:
                 instance.protocol.on_start(now, kept(instance))
                 self._drain(now)
 
-    def start_instance(self, protocol: OverlayProtocol, now: float, kept: Kept) -> None:
+    def start_instance(self, protocol: OverlayProtocol, kept: Kept, now: float) -> None:
         """Start one that was added while the node runs."""
         self._refuse_events_nobody_emits()
-        instance = self._instance_of(protocol)
+        instance = self.instance_of(protocol)
         instance.running = True
         protocol.on_start(now, kept)
 
     def remove(self, protocol: OverlayProtocol, now: float) -> Instance:
         """Stop one instance and forget it; the driver then forgets its timers."""
-        instance = self._instance_of(protocol)
+        instance = self.instance_of(protocol)
         if instance.running:
             protocol.on_stop(now)
         instance.running = False
@@ -208,7 +211,8 @@ class Host:
                 instance.running = False
         self._running = False
 
-    def _instance_of(self, protocol: OverlayProtocol) -> Instance:
+    def instance_of(self, protocol: OverlayProtocol) -> Instance:
+        """Return what a driver knows that protocol by."""
         for instance in self._instances.values():
             if instance.protocol is protocol:
                 return instance

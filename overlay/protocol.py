@@ -22,7 +22,7 @@ NODE_SCOPE: Scope = ""
 """The scope of what exists once per node. Its instances hear the events of every scope."""
 
 
-class Message(msgspec.Struct, frozen=True, array_like=True):
+class Message(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What travels: `class Ping(Message, frozen=True, tag=16)`.
 
     Tags are append-only (`protocols/tags.toml`). A field that may grow past 32 KiB must be
@@ -83,6 +83,13 @@ class LinkLost(Event, frozen=True):
 
 class ContactLearned(Event, frozen=True):
     """`peer` can be reached at `endpoints`; the driver keeps it in its address book."""
+
+    peer: NodeId
+    endpoints: tuple[str, ...]
+
+
+class PeerMet(Event, frozen=True):
+    """An address that the user, a beacon or a seed list gave answered: `peer` lives there."""
 
     peer: NodeId
     endpoints: tuple[str, ...]

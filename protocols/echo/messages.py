@@ -6,7 +6,7 @@ import msgspec
 
 from overlay.protocol import Message
 
-RequestId: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=2**63)]
+RequestId: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
 
 
 class EchoRequest(Message, frozen=True, tag=16):

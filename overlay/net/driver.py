@@ -1,0 +1,584 @@
+"""The driver of one node: descriptors, ticks, and everything that a host wants done.
+
+One task waits on the epoll set that holds all descriptors, another on the next timer; both call
+`_tick`, which never awaits. ZMQ_FD tells only of changes, so whoever sent or received on a socket
+looks at its EVENTS again before anybody waits.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import select
+import time
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+import trio
+import zmq
+
+from overlay.errors import ConfigError, LocalProtocolError, RemoteProtocolError
+from overlay.host import Host, Instance
+from overlay.ids import NodeId, check_name
+from overlay.limits import Limits
+from overlay.net.addresses import Endpoint, advertised, parse_endpoint
+from overlay.net.config import NetSettings
+from overlay.net.context import SharedContext
+from overlay.net.effects import NetEffects
+from overlay.net.inbound import Inbound, Session
+from overlay.net.introduction import INTRODUCTION_MAGIC, Introductions, certificate_path
+from overlay.net.link import Link
+from overlay.net.links import Links
+from overlay.net.refusals import Refusals
+from overlay.net.status import DriverStatus, link_status, session_status
+from overlay.net.store import Store
+from overlay.net.timers import Timers
+from overlay.net.trust import CertifiedTrust, OpenTrust, Trust
+from overlay.net.udp import Datagrams
+from overlay.protocol import (
+    ContactLearned,
+    Event,
+    Group,
+    LinkLost,
+    Message,
+    Origin,
+    OverlayProtocol,
+    Scope,
+    Trace,
+    UdpAddress,
+)
+from overlay.wire.datagrams import read_datagram, write_datagram
+from overlay.wire.frames import FRAMEWORK_MESSAGES, OLDEST_VERSION, VERSION, Hello
+from overlay.wire.reader import BatchReader
+from overlay.wire.sizes import Sizes
+
+if TYPE_CHECKING:
+    from overlay.security.credentials import Credentials
+
+log = logging.getLogger("overlay.net")
+
+T = TypeVar("T")
+
+REFRESH_TRUST = 5.0  # s between looks for a newer revocation list
+LOOPBACK_CAP = 10_000  # messages to itself that a node may have waiting
+
+
+class Driver:
+    """Runs one host on real sockets. Add protocols to `host`, then `run` it."""
+
+    def __init__(
+        self,
+        name: NodeId,
+        *,
+        overlay: str,
+        credentials: Credentials | None,
+        net: NetSettings | None = None,
+        limits: Limits | None = None,
+        state: Path | None = None,
+        seed: str | None = None,
+    ) -> None:
+        self.name = check_name(name)
+        self.overlay = overlay
+        self.insecure = credentials is None
+        self.net = net or NetSettings()
+        self.limits = limits or Limits()
+        self.refusals = Refusals()
+        self.counts: Counter[str] = Counter()
+        self.timers = Timers()
+        self.endpoints: list[str] = []
+        self.recorder: Callable[[Instance, Trace], None] | None = None
+        self._trust: Trust = (
+            OpenTrust(name, overlay) if credentials is None else CertifiedTrust(credentials)
+        )
+        self._life = os.urandom(8)
+        self._wall = time.time() - time.monotonic()  # fixed: our clock never jumps
+        self._started_at = self.now()
+        self._sizes = Sizes(FRAMEWORK_MESSAGES)
+        self._reader = BatchReader((), self.limits)
+        self._rng = Random(seed) if seed is not None else Random()
+        self._epoll = select.epoll()
+        self._watched: dict[int, Callable[[float], None]] = {}
+        self._shared = SharedContext.acquire()
+        self._domain = b"overlay-" + os.urandom(8).hex().encode()
+        self._loopback: list[tuple[Scope, Message]] = []
+        self._in_tick = False
+        self._last_flush = 0.0
+        self._sweep_at = 0.0
+        self._refresh_at = 0.0
+        self._wake = trio.Event()
+        self._sleeping_until = 0.0
+        self._stop = trio.Event()
+        self._flushed = trio.Event()  # replaced whenever the links were looked at
+        self._ran = False
+        self.store = Store(state, self._stored)
+        self.links = Links(
+            self._shared.context,
+            self._trust,
+            self.net,
+            self.limits,
+            self._sizes,
+            self._rng,
+            me=self.name,
+            hello=self._hello,
+            now=self.now,
+            unix_now=time.time,
+            announce=self._announce,
+            refuse=self._refuse,
+            watch=self._watch_link,
+            unwatch=self._unwatch,
+            ask_who=self._ask_who,
+        )
+        self.host = Host(
+            self.name,
+            lambda host, instance: NetEffects(self, host, instance),
+            seed if seed is not None else os.urandom(16).hex(),
+            on_refusal=self._refuse,
+        )
+        self.host.listen(ContactLearned, self._on_contact)
+        self._datagrams = Datagrams(
+            lambda fd, ready: self._watch(fd, lambda _: ready()),
+            lambda fd: self._unwatch((fd,)),
+            self._on_datagram,
+            self.net.multicast_hops,
+        )
+        self._introductions = Introductions(
+            self.name,
+            self._trust,
+            self._datagrams,
+            self._reader,
+            self.limits,
+            lambda link, peer, key: self.links.introduced(link, peer, key, self.now()),
+            time.time,
+        )
+        self._router: zmq.Socket[bytes]
+        self._inbound: Inbound
+
+    def now(self) -> float:
+        """The node's clock: Unix seconds at its start, and never a jump since."""
+        return self._wall + time.monotonic()
+
+    # -- life ---------------------------------------------------------------------------------
+
+    async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Bind, start the protocols, and serve until `stop`; once per driver."""
+        if self._ran:
+            raise LocalProtocolError("a driver runs once: make a new one to start again")
+        self._ran = True
+        try:
+            self._learn_messages()
+            self._bind()
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self.store.run)
+                nursery.start_soon(self._wait_for_descriptors)
+                nursery.start_soon(self._wait_for_timers)
+                self._in_tick = True
+                try:
+                    self.host.start(self.now(), self.store.kept)
+                finally:
+                    self._in_tick = False
+                self._tick()
+                task_status.started()
+                await self._stop.wait()
+                await self._say_goodbye()
+                nursery.cancel_scope.cancel()
+        finally:
+            with trio.CancelScope(shield=True):
+                await self._close()
+
+    def stop(self) -> None:
+        """Begin an orderly stop; harmless when it has begun."""
+        self._stop.set()
+
+    async def _say_goodbye(self) -> None:
+        """Let protocols leave, and what they sent and stored go out, for a bounded time."""
+        self._in_tick = True
+        try:
+            self.host.stop(self.now())
+        finally:
+            self._in_tick = False
+        self._tick()
+        with trio.move_on_after(self.net.stop_within):
+            await self.store.settled()
+            while not self.links.idle:
+                await self._flushed.wait()
+
+    async def _close(self) -> None:
+        self.links.close(self.net.stop_within)
+        self._shared.desk.unregister(self._domain)
+        if hasattr(self, "_router"):
+            if hasattr(self, "_inbound"):
+                self._inbound.close()
+            self._router.close(linger=0)
+        self._datagrams.close()
+        self._epoll.close()
+        self.store.close()
+        for text in self.endpoints if not self.insecure else ():
+            endpoint = parse_endpoint(text)
+            if endpoint.transport == "ipc":
+                certificate_path(endpoint).unlink(missing_ok=True)
+        if self._shared.release():
+            await trio.to_thread.run_sync(self._shared.end)
+
+    def _bind(self) -> None:
+        router = self._router = self._shared.context.socket(zmq.ROUTER)
+        router.linger = 0
+        router.set(zmq.RCVHWM, self.net.link_frames)
+        router.set(zmq.MAXMSGSIZE, self.limits.frame_bytes + 65_536)
+        router.set(zmq.HEARTBEAT_IVL, int(self.net.heartbeat * 1000))
+        router.set(zmq.HEARTBEAT_TIMEOUT, int(self.net.heartbeat * 3000))
+        if self._trust.curve is not None:
+            router.curve_server = True
+            router.curve_publickey, router.curve_secretkey = self._trust.curve
+            router.zap_domain = self._domain
+            router.set(zmq.ZAP_ENFORCE_DOMAIN, 1)
+            self._shared.desk.register(self._domain, self._trust.admits)
+            self._watch(self._shared.desk.fd, lambda _: self._shared.desk.answer())
+        self._inbound = Inbound(
+            router,
+            self._reader,
+            self._trust,
+            self.net,
+            self.limits,
+            me=self.name,
+            overlay=self.overlay,
+            life=self._life,
+            deliver=self.host.receive,
+            refuse=self._refuse,
+            opened=self._on_session,
+            lost=self._on_session_lost,
+            unix_now=time.time,
+        )
+        bound = [self._bind_one(parse_endpoint(text)) for text in self.net.bind]
+        self._datagrams.bind(bound)
+        told = advertised(bound, self.net.advertise)
+        self.endpoints = [str(endpoint) for endpoint in told]
+        self._watch(int(router.FD), lambda _: None)  # every tick drains it anyway
+        self._watch(self._inbound.monitor.fd, lambda _: self._inbound.read_monitor())
+        self._inbound.read_monitor()
+        self._shared.desk.answer()
+
+    def _bind_one(self, wanted: Endpoint) -> Endpoint:
+        if ":" in wanted.host and wanted.transport == "tcp":
+            self._router.set(zmq.IPV6, 1)
+        text = f"tcp://[{wanted.host}]:*" if ":" in wanted.host else f"tcp://{wanted.host}:*"
+        try:
+            self._router.bind(
+                text if wanted.transport == "tcp" and not wanted.port else str(wanted)
+            )
+        except zmq.ZMQError as error:
+            raise ConfigError(f"net.bind = {str(wanted)!r}: {error.strerror}") from None
+        if wanted.transport == "ipc":
+            if self._trust.certificate:
+                certificate_path(wanted).write_bytes(self._trust.certificate)
+            return wanted
+        last = self._router.last_endpoint
+        assert isinstance(last, bytes)
+        return wanted._replace(port=int(last.rstrip(b"\0").decode().rpartition(":")[2]))
+
+    def _learn_messages(self) -> None:
+        kinds = self.host.message_types
+        self._sizes.learn(kinds)
+        self._reader.learn(kinds)
+
+    def start_instance(self, protocol: OverlayProtocol) -> None:
+        """Start a protocol that was added to the host while the node runs."""
+        self._learn_messages()
+        kept = self.store.kept(self.host.instance_of(protocol))
+        self.call(self.host.start_instance, protocol, kept)
+
+    def remove_instance(self, protocol: OverlayProtocol) -> None:
+        """Stop one protocol and forget its timers."""
+        self.timers.forget(self.host.remove(protocol, self.now()))
+        self._after_call()
+
+    # -- waiting ------------------------------------------------------------------------------
+
+    async def _wait_for_descriptors(self) -> None:
+        ready = self._epoll.fileno()
+        while True:
+            await trio.lowlevel.wait_readable(ready)
+            while self._tick():
+                await trio.lowlevel.checkpoint()  # let applications run between full ticks
+
+    async def _wait_for_timers(self) -> None:
+        while True:
+            pause = self._due_at() - self.now()
+            self._sleeping_until = self.now() + pause
+            if pause > 0:
+                with trio.move_on_after(pause):
+                    await self._wake.wait()
+            else:
+                await trio.lowlevel.checkpoint()
+            self._wake = trio.Event()
+            self._tick()
+
+    def _due_at(self) -> float:
+        at = self.timers.next_at()
+        return self._sweep_at if at is None else min(at, self._sweep_at)
+
+    def _wake_up(self) -> None:
+        self._sleeping_until = 0.0
+        self._wake.set()
+
+    def _watch(self, fd: int, ready: Callable[[float], None]) -> None:
+        self._watched[fd] = ready
+        self._epoll.register(fd, select.EPOLLIN)
+
+    def _watch_link(self, link: Link, fds: Iterable[int]) -> None:
+        for fd in fds:
+            self._watch(fd, link.look)
+
+    def _unwatch(self, fds: Iterable[int]) -> None:
+        for fd in fds:
+            del self._watched[fd]
+            self._epoll.unregister(fd)
+
+    # -- the tick -----------------------------------------------------------------------------
+
+    def _tick(self) -> bool:
+        """Take in, run timers, flush; True when more waits than one tick takes."""
+        if self._in_tick:
+            return False
+        self._in_tick = True
+        try:
+            now = self.now()
+            for fd, _ in self._epoll.poll(0):
+                ready = self._watched.get(fd)
+                if ready is not None:  # an earlier one of this tick may have closed it
+                    ready(now)
+            more = self._inbound.drain(now)
+            self._run_timers(now)
+            if now >= self._sweep_at:
+                self._sweep(now)
+            self._flush(now)
+            return (
+                more or bool(int(self._router.get(zmq.EVENTS)) & zmq.POLLIN) or bool(self._loopback)
+            )
+        finally:
+            self._in_tick = False
+
+    def _run_timers(self, now: float) -> None:
+        while True:
+            due = self.timers.pop_due(now)
+            if due is None:
+                return
+            self.host.fire(due[0], due[1], now)
+
+    def _sweep(self, now: float) -> None:
+        self._inbound.read_monitor()
+        self._sweep_at = min(self.links.sweep(now), self._introductions.sweep(now))
+        self._sweep_at = max(self._sweep_at, now + 0.005)
+        if now >= self._refresh_at and not self.insecure:
+            self._refresh_at = now + REFRESH_TRUST
+            self._trust.refresh()
+
+    def _flush(self, now: float) -> None:
+        if self._loopback:
+            waiting, self._loopback = self._loopback, []
+            for scope, msg in waiting:
+                self.host.receive(self.name, scope, [msg], now)
+        if self.host.tick_end_callbacks:
+            self.host.end_tick(now)
+        if self.links.dirty:
+            for link in self.links.dirty:
+                link.used_at = now
+            self.links.flush()
+        self._last_flush = self.now()
+        if self._stop.is_set():
+            self._flushed.set()
+            self._flushed = trio.Event()
+
+    # -- what hosts and applications ask for --------------------------------------------------
+
+    def call(self, command: Callable[..., T], *args: Any) -> T:
+        """Run a command on a protocol; an idle node sends what it caused at once."""
+        try:
+            return self.host.call(command, *args, now=self.now())
+        finally:
+            self._after_call()
+
+    def _after_call(self) -> None:
+        if self._in_tick or not self._ran:
+            return
+        now = self.now()
+        if now - self._last_flush > self.net.flush_gap:
+            self._in_tick = True
+            try:
+                self._flush(now)
+            finally:
+                self._in_tick = False
+            if self._loopback:
+                self._wake_up()
+        else:
+            self._wake_up()
+
+    def send_first(self, to: NodeId, scope: Scope, msg: Message) -> None:
+        """Send to a peer to which no link is open, or to the node itself."""
+        if to == self.name:
+            if len(self._loopback) < LOOPBACK_CAP:
+                self._loopback.append((scope, msg))
+            else:
+                self.counts["messages to itself dropped"] += 1
+            return
+        link = self.links.to(to)
+        if not link.dirty:
+            link.dirty = True
+            self.links.dirty.append(link)
+        link.writer.put(scope, msg)
+        self._sweep_at = 0.0
+
+    def send_to_many(self, to: Sequence[NodeId], scope: Scope, msg: Message) -> None:
+        """Encode once, queue on each link."""
+        if msg.__class__ in self._sizes.with_payload:
+            for peer in to:  # its payload may be a part of its own: nothing to encode
+                self.send_one(peer, scope, msg)
+            return
+        encoded = msgspec.Raw(msgspec.msgpack.encode(msg))
+        size = len(encoded)
+        for peer in to:
+            if peer == self.name:
+                self.send_first(peer, scope, msg)
+                continue
+            link = self.links.to(peer)
+            if not link.dirty:
+                link.dirty = True
+                self.links.dirty.append(link)
+            if not link.writer.put_encoded(scope, encoded, size):
+                link.flush()
+
+    def send_one(self, peer: NodeId, scope: Scope, msg: Message) -> None:
+        """Queue on the link to one peer."""
+        link = self.links.by_name.get(peer)
+        if link is None:
+            self.send_first(peer, scope, msg)
+            return
+        if not link.dirty:
+            link.dirty = True
+            self.links.dirty.append(link)
+        if not link.writer.put(scope, msg):
+            link.flush()
+
+    def cast(self, address: UdpAddress | Group, scope: Scope, msg: Message) -> None:
+        """Sign and send one datagram."""
+        body = write_datagram(scope, msg, self.limits)
+        data = self._trust.signer.sign(body, time.time(), with_certificate=True)
+        if isinstance(address, Group):
+            self._datagrams.cast(data, address)
+        else:
+            self._datagrams.send(data, address)
+
+    def set_timer(self, instance: Instance, key: Hashable, at: float) -> None:
+        """Set a timer, and wake the sleeper when it is the first."""
+        self.timers.set(instance, key, at)
+        if at < self._sleeping_until:
+            self._wake_up()
+
+    def trace(self, instance: Instance, record: Trace) -> None:
+        """Hand a row to the recorder, if there is one."""
+        if self.recorder is not None:
+            self.recorder(instance, record)
+
+    def join(self, group: Group) -> None:
+        """Take the datagrams of a multicast group."""
+        self._datagrams.join(group)
+
+    def leave(self, group: Group) -> None:
+        """Take them no more."""
+        self._datagrams.leave(group)
+
+    def meet(self, endpoint: str) -> None:
+        """Open a link to an address whose node's name is unknown; `PeerMet` tells it."""
+        self.links.meet(parse_endpoint(endpoint))
+        self._sweep_at = 0.0
+        self._wake_up()
+
+    def learn(self, peer: NodeId, endpoints: Sequence[str]) -> None:
+        """Put a peer's addresses into the book."""
+        self.links.learn(peer, [parse_endpoint(text) for text in endpoints])
+        self._sweep_at = 0.0
+        self._wake_up()
+
+    # -- what happens -------------------------------------------------------------------------
+
+    def _announce(self, event: Event, now: float) -> None:
+        self.host.announce(event, now)
+
+    def _refuse(self, who: str, error: RemoteProtocolError, count: int) -> None:
+        self.refusals.add(who, error, self.now(), count)
+
+    def _on_contact(self, event: ContactLearned) -> None:
+        try:
+            endpoints = [parse_endpoint(text) for text in event.endpoints]
+        except ConfigError as error:
+            self._refuse(event.peer, RemoteProtocolError("bad-endpoint", str(error)), 1)
+            return
+        self.links.learn(event.peer, endpoints)
+
+    def _on_session(self, session: Session, hello: Hello) -> None:
+        self.links.learn_key(session.name, session.identity.curve_key)
+        try:
+            self.links.learn(session.name, [parse_endpoint(text) for text in hello.endpoints])
+        except ConfigError as error:
+            self._refuse(session.name, RemoteProtocolError("bad-endpoint", str(error)), 1)
+
+    def _on_session_lost(self, session: Session, reason: str) -> None:
+        self._announce(LinkLost(session.name, reason), self.now())
+
+    def _on_datagram(self, data: bytes, sender: UdpAddress) -> None:
+        now = self.now()
+        try:
+            if data[:1] == INTRODUCTION_MAGIC:
+                self._introductions.received(data, sender)
+                return
+            identity, body = self._trust.opener.open(data, time.time())
+            scope, msg = read_datagram(body, self._reader)
+        except RemoteProtocolError as error:
+            self._refuse(sender.host, error, 1)
+            return
+        if identity.name == self.name:
+            return  # our own multicast comes back
+        self.host.receive_datagram(Origin(sender, identity.name, now), scope, msg, now)
+
+    def _ask_who(self, link: Link, endpoint: Endpoint) -> bool:
+        return self._introductions.ask(link, endpoint, self.now())
+
+    def _hello(self) -> Hello:
+        return Hello(
+            OLDEST_VERSION,
+            VERSION,
+            self.overlay,
+            self.name,
+            self._life,
+            tuple(self.endpoints),
+            self._trust.certificate,
+        )
+
+    def _stored(self, instance: Instance, token: Hashable) -> None:
+        self.host.stored(instance, token, self.now())
+        self._after_call()
+
+    def status(self) -> DriverStatus:
+        """What `overlay status` shows."""
+        now = self.now()
+        counters = self.counts + self.links.counts + self._datagrams.counts + self._inbound.counts
+        counters["messages dropped"] = sum(
+            link.writer.dropped for link in self.links.by_name.values()
+        )
+        return DriverStatus(
+            name=self.name,
+            overlay=self.overlay,
+            insecure=self.insecure,
+            endpoints=self.endpoints,
+            uptime=now - self._started_at,
+            links=[
+                link_status(link, now)
+                for link in (*self.links.by_name.values(), *self.links.anonymous.values())
+            ],
+            sessions=[session_status(one, now) for one in self._inbound.sessions.values()],
+            refusals=dict(sorted(self.refusals.counts.items())),
+            counters=dict(sorted(counters.items())),
+        )

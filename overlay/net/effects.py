@@ -1,0 +1,61 @@
+"""The effects of a protocol that runs on ZeroMQ."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING
+
+from overlay.host import Host, HostEffects, Instance
+from overlay.ids import NodeId
+from overlay.protocol import Group, Message, Trace, UdpAddress
+
+if TYPE_CHECKING:
+    from overlay.net.driver import Driver
+
+
+class NetEffects(HostEffects):
+    """Hands everything to the node's driver; `send` is the hot path."""
+
+    __slots__ = ("_by_name", "_driver", "_links", "_scope")
+
+    def __init__(self, driver: Driver, host: Host, instance: Instance) -> None:
+        super().__init__(host, instance)
+        self._driver = driver
+        self._scope = instance.scope
+        self._links = driver.links
+        self._by_name = driver.links.by_name
+
+    def send(self, to: NodeId | Sequence[NodeId], msg: Message) -> None:
+        """Queue on the link to each peer; a batch that is full leaves at once."""
+        if type(to) is not str:
+            self._driver.send_to_many(to, self._scope, msg)
+            return
+        link = self._by_name.get(to)
+        if link is None:
+            self._driver.send_first(to, self._scope, msg)
+            return
+        if not link.dirty:
+            link.dirty = True
+            self._links.dirty.append(link)
+        if not link.writer.put(self._scope, msg):
+            link.flush()
+
+    def cast(self, address: UdpAddress | Group, msg: Message) -> None:
+        """Sign and send one datagram."""
+        self._driver.cast(address, self._scope, msg)
+
+    def set_timer(self, key: Hashable, at: float) -> None:
+        """Wake this protocol up."""
+        self._driver.set_timer(self._instance, key, at)
+
+    def cancel_timer(self, key: Hashable) -> None:
+        """Do not."""
+        self._driver.timers.cancel(self._instance, key)
+
+    def store(self, key: bytes, value: bytes | None, token: Hashable) -> None:
+        """Write to disk."""
+        self._driver.store.put(self._instance, key, value, token)
+
+    def trace(self, record: Trace) -> None:
+        """Hand to whoever records."""
+        self._driver.trace(self._instance, record)

@@ -1,0 +1,304 @@
+"""The ROUTER: everything that peers send, and who they are.
+
+A connection is a stranger until its Hello proved a name; nothing else of it is read before. A
+routing id is only a claim, so every frame's CURVE key (ZeroMQ's User-Id) must be its session's.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import zmq
+
+from overlay.errors import RemoteProtocolError
+from overlay.ids import NodeId
+from overlay.limits import Limits
+from overlay.net.config import NetSettings
+from overlay.net.monitor import FAILED_HANDSHAKES, Monitor
+from overlay.net.trust import Trust
+from overlay.protocol import Scope
+from overlay.security.identity import Identity
+from overlay.wire.frames import (
+    FRAMEWORK_SCOPE,
+    Goodbye,
+    Hello,
+    Piece,
+    PieceStart,
+    Refusal,
+    Welcome,
+    negotiate,
+)
+from overlay.wire.pieces import Reassembly
+from overlay.wire.reader import BatchReader
+
+STRANGERS = 4096  # accepted connections whose handshake is not finished yet
+HUNG_UP = "hung up in the handshake"
+
+_HELLO = msgspec.msgpack.Decoder(Hello)
+_ENCODER = msgspec.msgpack.Encoder()
+
+Deliver = Callable[[NodeId, Scope, list[Any], float], None]
+Refuse = Callable[[str, RemoteProtocolError, int], None]
+
+
+class Session:
+    """A peer that said Hello over one connection."""
+
+    __slots__ = (
+        "confirmed",
+        "fd",
+        "frames",
+        "frames_this_second",
+        "heard_at",
+        "identity",
+        "leaving",
+        "life",
+        "name",
+        "opened_at",
+        "reassembly",
+        "routing_id",
+        "second_began",
+        "user",
+    )
+
+    def __init__(
+        self, routing_id: bytes, user: str, fd: int, identity: Identity, life: bytes, now: float
+    ) -> None:
+        self.routing_id = routing_id
+        self.user = user
+        self.fd = fd
+        self.identity = identity
+        self.name = identity.name
+        self.life = life
+        self.opened_at = self.heard_at = self.second_began = now
+        self.frames = 0
+        self.frames_this_second = 0
+        self.confirmed = False  # the monitor was read since: its events are about this session
+        self.leaving = False  # it said Goodbye: a disconnect is no news
+        self.reassembly: Reassembly | None = None
+
+
+class Inbound:
+    """Owns the ROUTER and the sessions of the peers that connected to it."""
+
+    def __init__(
+        self,
+        router: zmq.Socket[bytes],
+        reader: BatchReader,
+        trust: Trust,
+        net: NetSettings,
+        limits: Limits,
+        *,
+        me: NodeId,
+        overlay: str,
+        life: bytes,
+        deliver: Deliver,
+        refuse: Refuse,
+        opened: Callable[[Session, Hello], None],
+        lost: Callable[[Session, str], None],
+        unix_now: Callable[[], float],
+    ) -> None:
+        self.sessions: dict[bytes, Session] = {}
+        self.counts: Counter[str] = Counter()
+        self.monitor = Monitor(router)
+        self._router = router
+        self._reader = reader
+        self._trust = trust
+        self._net = net
+        self._limits = limits
+        self._me = me
+        self._overlay = overlay
+        self._life = life
+        self._deliver = deliver
+        self._refuse = refuse
+        self._opened = opened
+        self._lost = lost
+        self._unix_now = unix_now
+        self._by_fd: dict[int, Session] = {}
+        self._ending: list[Session] = []  # disconnected; what they sent may still wait
+        self._shaking: dict[int, None] = {}  # accepted descriptors, handshake not finished
+
+    # -- frames -------------------------------------------------------------------------------
+
+    def drain(self, now: float) -> bool:
+        """Take in what waits, up to the tick's cap; True when more may wait."""
+        left = self._net.tick_bytes
+        router = self._router
+        sessions = self.sessions
+        while left > 0:
+            try:
+                sender = router.recv(zmq.NOBLOCK, copy=False)
+            except zmq.Again:
+                self._end_sessions()
+                return False
+            parts = router.recv_multipart(zmq.NOBLOCK)
+            session = sessions.get(sender.bytes)
+            user = _user_of(sender)
+            size = sum(map(len, parts))
+            left -= size + 100
+            if session is None:
+                self._meet(sender, user, parts, now)
+            elif session.user != user:
+                self._refuse(session.name, RemoteProtocolError("session-hijacked", user), 1)
+            else:
+                self._take(session, parts, now)
+                self.counts["bytes received"] += size
+        return True
+
+    def _take(self, session: Session, parts: list[bytes], now: float) -> None:
+        session.heard_at = now
+        session.frames += 1
+        session.frames_this_second += 1
+        if session.frames_this_second > self._net.peer_rate and not self._paced(session, now):
+            return
+        try:
+            frame = self._reader.read(parts)
+        except RemoteProtocolError as error:
+            self._refuse(session.name, error, 1)
+            return
+        for fault in frame.refused:
+            self._refuse(session.name, fault, 1)
+        for scope, messages in frame.sections:
+            if scope == FRAMEWORK_SCOPE:
+                self._take_own(session, messages, now)
+            else:
+                self.counts["messages received"] += len(messages)
+                self._deliver(session.name, scope, messages, now)
+
+    def _paced(self, session: Session, now: float) -> bool:
+        """Let a peer go on in the next second; until then what it sends is a flood."""
+        if now - session.second_began >= 1.0:
+            session.second_began = now
+            session.frames_this_second = 1
+            return True
+        if not self._net.peer_rate:
+            return True
+        self._refuse(session.name, RemoteProtocolError("flood", "see net.peer_rate"), 1)
+        return False
+
+    def _take_own(self, session: Session, messages: list[Any], now: float) -> None:
+        for msg in messages:
+            try:
+                if type(msg) is PieceStart:
+                    if session.reassembly is None:
+                        session.reassembly = Reassembly(self._reader, self._limits)
+                    session.reassembly.begin(msg)
+                elif type(msg) is Piece:
+                    if session.reassembly is None:
+                        raise RemoteProtocolError("stray-piece", f"{len(msg.payload)} bytes")
+                    whole = session.reassembly.add(msg)
+                    if whole is not None:
+                        self.counts["messages received"] += 1
+                        self._deliver(session.name, whole[0], [whole[1]], now)
+                elif type(msg) is Goodbye:
+                    session.leaving = True
+                    if not msg.idle:
+                        self._lost(session, "goodbye")
+                else:
+                    raise RemoteProtocolError("unexpected-message", type(msg).__name__)
+            except RemoteProtocolError as error:
+                self._refuse(session.name, error, 1)
+
+    # -- strangers ----------------------------------------------------------------------------
+
+    def _meet(self, sender: zmq.Frame, user: str, parts: list[bytes], now: float) -> None:
+        routing_id = sender.bytes
+        who = user[:16] or str(sender.get("Peer-Address"))
+        try:
+            session, hello, version = self._admit(sender, user, parts, now)
+        except RemoteProtocolError as error:
+            self._refuse(who, error, 1)
+            self._reply(routing_id, Refusal(error.reason[:256], error.detail[:256]))
+            return
+        self.sessions[routing_id] = session
+        self._by_fd[session.fd] = session
+        self._shaking.pop(session.fd, None)
+        self._reply(routing_id, Welcome(version, self._me, self._life, self._trust.certificate))
+        self._opened(session, hello)
+
+    def _admit(
+        self, sender: zmq.Frame, user: str, parts: list[bytes], now: float
+    ) -> tuple[Session, Hello, int]:
+        if len(self.sessions) >= self._net.peers:
+            raise RemoteProtocolError("too-many-peers", f"net.peers is {self._net.peers}")
+        try:
+            hello = _HELLO.decode(parts[0])
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise RemoteProtocolError("no-hello", str(error)) from None
+        version = negotiate(hello.oldest, hello.newest)
+        if hello.overlay != self._overlay:
+            raise RemoteProtocolError(
+                "wrong-overlay", f"this is {self._overlay!a}, not {hello.overlay!a}"
+            )
+        key = bytes.fromhex(user) if user else None
+        identity = self._trust.identify(hello.certificate, hello.name, key, self._unix_now())
+        if identity.name == self._me:
+            raise RemoteProtocolError("name-taken", f"{self._me!a} is this node")
+        fd = sender.get(zmq.SRCFD)
+        assert isinstance(fd, int)
+        return Session(sender.bytes, user, fd, identity, hello.life, now), hello, version
+
+    def _reply(self, routing_id: bytes, msg: Welcome | Refusal) -> None:
+        try:
+            self._router.send_multipart([routing_id, _ENCODER.encode(msg)], zmq.NOBLOCK)
+        except zmq.ZMQError:
+            self.counts["replies lost"] += 1  # it went away, or does not read
+
+    # -- connections --------------------------------------------------------------------------
+
+    def read_monitor(self) -> None:
+        """Notice who disconnected, and who never got through ZeroMQ's handshake."""
+        ended: dict[int, bool] = {}  # descriptor -> was it used again since?
+        detail = HUNG_UP
+        for event, fd in self.monitor.happenings():
+            if event == zmq.EVENT_ACCEPTED:
+                if len(self._shaking) < STRANGERS:
+                    self._shaking[fd] = None
+            elif event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
+                self._shaking.pop(fd, None)
+                if fd in ended:
+                    ended[fd] = True
+            elif event in FAILED_HANDSHAKES:
+                detail = FAILED_HANDSHAKES[event]  # its value is no descriptor: see the next event
+            elif event == zmq.EVENT_DISCONNECTED:
+                # When the other side hangs up first, ZeroMQ reports no failed handshake, only
+                # this. Either way the connection was accepted and never got in.
+                if fd in self._shaking:
+                    del self._shaking[fd]
+                    self._refuse("", RemoteProtocolError("handshake-failed", detail), 1)
+                else:
+                    ended[fd] = False
+                detail = HUNG_UP
+        for fd, used_again in ended.items():
+            session = self._by_fd.get(fd)
+            # A descriptor is used again at once: a session that came after the last reading
+            # belongs to the new connection, not to the one that ended.
+            if session is not None and (session.confirmed or not used_again):
+                self._ending.append(session)
+        for session in self._by_fd.values():
+            session.confirmed = True
+
+    def _end_sessions(self) -> None:
+        """Forget who disconnected, now that the last they sent is read."""
+        ending, self._ending = self._ending, []
+        for session in ending:
+            if self.sessions.pop(session.routing_id, None) is None:
+                continue
+            if self._by_fd.get(session.fd) is session:
+                del self._by_fd[session.fd]
+            if not session.leaving:
+                self._lost(session, "disconnected")
+
+    def close(self) -> None:
+        """Stop listening to the monitor; the driver closes the ROUTER."""
+        self.monitor.close()
+
+
+def _user_of(frame: zmq.Frame) -> str:
+    try:
+        return str(frame.get("User-Id"))
+    except zmq.ZMQError:
+        return ""  # no CURVE: nobody was asked

@@ -1,0 +1,258 @@
+"""One outgoing link: a queue, and a DEALER that is opened, watched and opened again.
+
+    waiting ──due──▶ introducing ──key known──▶ connecting ──Welcome──▶ open
+       ▲                  │ no answer               │ failed              │ broke
+       └──────────────────┴─────────────────────────┴─────────────────────┘
+
+ZeroMQ's own reconnecting is off: it would go on for ever, tell nobody, and keep a key that the
+peer may have changed. Messages wait in the queue until the peer is there or `net.give_up`.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from random import Random
+from typing import TYPE_CHECKING
+
+import msgspec
+import zmq
+
+from overlay.errors import RemoteProtocolError
+from overlay.ids import NodeId
+from overlay.net.addresses import Endpoint
+from overlay.net.monitor import FAILED_HANDSHAKES, Monitor
+from overlay.protocol import Message
+from overlay.wire.frames import (
+    FRAMEWORK_SCOPE,
+    Refusal,
+    Welcome,
+)
+from overlay.wire.writer import BatchWriter
+
+if TYPE_CHECKING:
+    from overlay.net.links import Links
+
+_REPLY = msgspec.msgpack.Decoder(Welcome | Refusal)
+_ENCODER = msgspec.msgpack.Encoder()
+
+
+class State(Enum):
+    """Where a link is in its life."""
+
+    WAITING = "waiting"  # for its next attempt
+    INTRODUCING = "introducing"  # for the peer's certificate, which brings its CURVE key
+    CONNECTING = "connecting"  # Hello is sent
+    OPEN = "open"
+
+
+class Link:
+    """The way to one peer; `name` is None while only its address is known."""
+
+    __slots__ = (
+        "_dealer",
+        "_links",
+        "_monitor",
+        "_rng",
+        "blocked",
+        "candidates",
+        "deadline",
+        "dirty",
+        "endpoint",
+        "failures",
+        "name",
+        "reason",
+        "state",
+        "used_at",
+        "waiting_since",
+        "welcomed",
+        "writer",
+    )
+
+    def __init__(
+        self,
+        links: Links,
+        writer: BatchWriter,
+        name: NodeId | None,
+        candidates: tuple[Endpoint, ...],
+        rng: Random,
+        now: float,
+    ) -> None:
+        self.name = name
+        self.candidates = candidates
+        self.endpoint: Endpoint | None = None  # the one in use
+        self.writer = writer
+        self.state = State.WAITING
+        self.deadline = now  # when this state ends by itself
+        self.failures = 0
+        self.reason = ""  # of the last failure
+        self.dirty = False  # listed for the next flush
+        self.blocked = False  # ZeroMQ's queue is full
+        self.welcomed = 0  # how often it was open
+        self.used_at = now
+        self.waiting_since: float | None = None  # since when messages wait in vain
+        self._links = links
+        self._rng = rng
+        self._dealer: zmq.Socket[bytes] | None = None
+        self._monitor: Monitor | None = None
+
+    # -- sending ------------------------------------------------------------------------------
+
+    def flush(self) -> None:
+        """Hand as much as possible to ZeroMQ."""
+        writer = self.writer
+        if self.state is not State.OPEN:
+            if self.waiting_since is None:
+                self.waiting_since = self._links.now()
+            return
+        assert self._dealer is not None
+        writer.pack()
+        frames = writer.frames
+        while frames:
+            parts, size = frames[0]
+            try:
+                if len(parts) == 1:
+                    self._dealer.send(parts[0], zmq.NOBLOCK)
+                else:
+                    self._dealer.send_multipart(parts, zmq.NOBLOCK, copy=False)
+            except zmq.Again:
+                # ZMQ_FD is silent about what a failed send took notice of: ask once more.
+                if int(self._dealer.get(zmq.EVENTS)) & zmq.POLLOUT:
+                    continue
+                self.blocked = True
+                return
+            writer.sent()
+            self._links.counts["bytes sent"] += size
+            self._links.counts["frames sent"] += 1
+        self.blocked = False
+
+    # -- life ---------------------------------------------------------------------------------
+
+    def connect(self, endpoint: Endpoint, curve_key: bytes | None, now: float) -> None:
+        """Open a DEALER and say Hello."""
+        links = self._links
+        self.endpoint = endpoint
+        dealer = links.context.socket(zmq.DEALER)
+        dealer.linger = 0
+        dealer.set(zmq.RECONNECT_IVL, -1)
+        dealer.set(zmq.SNDHWM, links.net.link_frames)
+        dealer.set(zmq.MAXMSGSIZE, 65_536)  # only Welcome and Refusal come this way
+        dealer.set(zmq.HEARTBEAT_IVL, int(links.net.heartbeat * 1000))
+        dealer.set(zmq.HEARTBEAT_TIMEOUT, int(links.net.heartbeat * 3000))
+        dealer.set(zmq.HANDSHAKE_IVL, int(links.net.connect_within * 1000))
+        if ":" in endpoint.host and endpoint.transport == "tcp":
+            dealer.set(zmq.IPV6, 1)
+        if links.trust.curve is not None:
+            assert curve_key is not None
+            dealer.curve_publickey, dealer.curve_secretkey = links.trust.curve
+            dealer.curve_serverkey = curve_key
+        self._dealer = dealer
+        self._monitor = Monitor(dealer)
+        links.watch(self, (int(dealer.FD), self._monitor.fd))
+        self.state = State.CONNECTING
+        self.deadline = now + links.net.connect_within
+        try:
+            dealer.connect(str(endpoint))
+        except zmq.ZMQError as error:
+            self.fail(f"{endpoint}: {error.strerror}", now)
+            return
+        dealer.send(_ENCODER.encode(links.hello()), zmq.NOBLOCK)
+        self.look(now)  # what came while we sent wakes nobody up
+
+    def look(self, now: float) -> None:
+        """One of its descriptors woke up: read the monitor, the answer, and go on sending."""
+        self._read_monitor(now)
+        dealer = self._dealer
+        if dealer is None:
+            return
+        events = int(dealer.get(zmq.EVENTS))
+        while events & zmq.POLLIN and self._dealer is dealer:
+            self._on_reply(dealer.recv_multipart(zmq.NOBLOCK), now)
+            events = int(dealer.get(zmq.EVENTS)) if self._dealer is dealer else 0
+        if self.blocked and events & zmq.POLLOUT and self._dealer is dealer:
+            self.flush()
+
+    def _read_monitor(self, now: float) -> None:
+        if self._monitor is None:
+            return
+        for event, _ in self._monitor.happenings():
+            if event in FAILED_HANDSHAKES:
+                self.fail(f"handshake failed: {FAILED_HANDSHAKES[event]}", now)
+                return
+            if event in (zmq.EVENT_DISCONNECTED, zmq.EVENT_CLOSED):
+                self.fail("disconnected" if self.state is State.OPEN else "no connection", now)
+                return
+
+    def _on_reply(self, parts: list[bytes], now: float) -> None:
+        try:
+            reply = _REPLY.decode(parts[0])
+        except msgspec.DecodeError as error:
+            self._links.refuse(self.who, RemoteProtocolError("malformed-reply", str(error)), 1)
+            return
+        if isinstance(reply, Refusal):
+            self.reason = f"{reply.reason}: {reply.detail}"
+            self._links.refused_by(self, reply, now)
+            self.fail(self.reason, now)
+        elif self.state is State.CONNECTING:
+            self._links.welcomed(self, reply, now)
+
+    def opened(self, version: int, now: float) -> None:
+        """The handshake is complete: send what waited."""
+        self.state = State.OPEN
+        self.writer.version = version
+        self.failures = 0
+        self.reason = ""
+        self.welcomed += 1
+        self.used_at = now
+        self.waiting_since = None
+        self.flush()
+
+    def fail(self, reason: str, now: float) -> None:
+        """The attempt or the link broke: wait, twice as long each time, then try again."""
+        was_open = self.state is State.OPEN
+        self._drop_socket()
+        pause = min(self._links.net.retry_longest, self._links.net.retry_first * 2**self.failures)
+        self.failures += 1
+        self.reason = reason
+        self.state = State.WAITING
+        # Half of the pause is random: peers that lost the same node do not return in step.
+        self.deadline = now + pause * (0.5 + 0.5 * self._rng.random())
+        if self.writer and self.waiting_since is None:
+            self.waiting_since = now
+        self._links.failed(self, reason, was_open, now)
+
+    def introduce(self, now: float) -> None:
+        """Wait for the peer's certificate."""
+        self.state = State.INTRODUCING
+        self.deadline = now + self._links.net.connect_within
+
+    def next_candidate(self) -> Endpoint | None:
+        """The address for the next attempt: each in turn."""
+        if not self.candidates:
+            return None
+        return self.candidates[self.failures % len(self.candidates)]
+
+    @property
+    def who(self) -> str:
+        """For people."""
+        return self.name or str(self.endpoint or (self.candidates and self.candidates[0]))
+
+    def close(self, goodbye: Message | None, linger: float) -> None:
+        """Close for good, after what waits and a goodbye."""
+        if self.state is State.OPEN and self._dealer is not None:
+            if goodbye is not None:
+                self.writer.put(FRAMEWORK_SCOPE, goodbye)
+            self.flush()
+            self._dealer.linger = int(linger * 1000)
+        self._drop_socket()
+        self.state = State.WAITING
+
+    def _drop_socket(self) -> None:
+        self.blocked = False
+        if self._dealer is None:
+            return
+        assert self._monitor is not None
+        self._links.unwatch((int(self._dealer.FD), self._monitor.fd))
+        self._monitor.close()
+        self._dealer.close()
+        self._dealer = None
+        self._monitor = None

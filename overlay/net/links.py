@@ -1,0 +1,270 @@
+"""All outgoing links of a node: opened on demand, closed when idle, opened again with back-off."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from random import Random
+from typing import TYPE_CHECKING
+
+from overlay.errors import RemoteProtocolError
+from overlay.ids import NodeId
+from overlay.limits import Limits
+from overlay.net.addresses import Endpoint
+from overlay.net.config import NetSettings
+from overlay.net.link import Link, State
+from overlay.net.trust import Trust
+from overlay.protocol import Event, LinkLost, LinkUp, PeerMet
+from overlay.wire.frames import Goodbye, Hello, Refusal, Welcome
+from overlay.wire.sizes import Sizes
+from overlay.wire.writer import BatchWriter
+
+if TYPE_CHECKING:
+    import zmq
+
+BOOK_SIZE = 100_000  # peers whose address is remembered
+
+Announce = Callable[[Event, float], None]
+
+
+class Links:
+    """The links by name, those to addresses whose name is unknown, and the address book."""
+
+    def __init__(
+        self,
+        context: zmq.Context[zmq.Socket[bytes]],
+        trust: Trust,
+        net: NetSettings,
+        limits: Limits,
+        sizes: Sizes,
+        rng: Random,
+        *,
+        me: NodeId,
+        hello: Callable[[], Hello],
+        now: Callable[[], float],
+        unix_now: Callable[[], float],
+        announce: Announce,
+        refuse: Callable[[str, RemoteProtocolError, int], None],
+        watch: Callable[[Link, Iterable[int]], None],
+        unwatch: Callable[[Iterable[int]], None],
+        ask_who: Callable[[Link, Endpoint], bool],
+    ) -> None:
+        self.context = context
+        self.trust = trust
+        self.net = net
+        self.counts: Counter[str] = Counter()
+        self.by_name: dict[NodeId, Link] = {}
+        self.anonymous: dict[Endpoint, Link] = {}
+        self.dirty: list[Link] = []
+        self.hello = hello
+        self.now = now
+        self.refuse = refuse
+        self.watch = watch
+        self.unwatch = unwatch
+        self._unix_now = unix_now
+        self._me = me
+        self._limits = limits
+        self._sizes = sizes
+        self._rng = rng
+        self._announce = announce
+        self._ask_who = ask_who
+        self._book: dict[NodeId, tuple[Endpoint, ...]] = {}
+        self._keys: dict[NodeId, bytes] = {}  # CURVE keys that certificates proved
+        self.stopping = False
+
+    # -- addresses ----------------------------------------------------------------------------
+
+    def learn(self, peer: NodeId, endpoints: Iterable[Endpoint]) -> None:
+        """Remember where a peer can be reached; what it says now replaces what was known."""
+        if peer == self._me:
+            return
+        known = tuple(dict.fromkeys(endpoints))
+        if not known:
+            return
+        if peer not in self._book and len(self._book) >= BOOK_SIZE:
+            self._book.pop(next(iter(self._book)))
+            self.counts["addresses forgotten"] += 1
+        self._book[peer] = known
+        link = self.by_name.get(peer)
+        if link is not None and link.candidates != known:
+            link.candidates = known
+            if link.state is State.WAITING:
+                link.deadline = self.now()  # a new address is worth an attempt at once
+
+    def learn_key(self, peer: NodeId, curve_key: bytes) -> None:
+        """Remember the key that a verified certificate binds to that name."""
+        if len(self._keys) >= BOOK_SIZE and peer not in self._keys:
+            self._keys.pop(next(iter(self._keys)))
+        self._keys[peer] = curve_key
+
+    def endpoints_of(self, peer: NodeId) -> tuple[Endpoint, ...]:
+        """What the book says."""
+        return self._book.get(peer, ())
+
+    # -- opening ------------------------------------------------------------------------------
+
+    def to(self, peer: NodeId) -> Link:
+        """Return the link to a peer, beginning to open it when there is none."""
+        link = self.by_name.get(peer)
+        if link is None:
+            link = self._new_link(peer, self._book.get(peer, ()))
+            self.by_name[peer] = link
+            self.step(link, self.now())
+        return link
+
+    def meet(self, endpoint: Endpoint) -> None:
+        """Open a link to an address; its name comes with the handshake."""
+        if endpoint in self.anonymous:
+            link = self.anonymous[endpoint]
+            if link.state is State.WAITING:
+                link.deadline = self.now()
+            return
+        link = self._new_link(None, (endpoint,))
+        self.anonymous[endpoint] = link
+        self.step(link, self.now())
+
+    def _new_link(self, name: NodeId | None, candidates: tuple[Endpoint, ...]) -> Link:
+        now = self.now()
+        writer = BatchWriter(self._sizes, self._limits, self.net.link_bytes, self.now)
+        return Link(self, writer, name, candidates, self._rng, now)
+
+    def step(self, link: Link, now: float) -> None:
+        """Do what is due for one link."""
+        if link.state is State.OPEN or now < link.deadline:
+            return
+        if link.state is State.WAITING:
+            self._attempt(link, now)
+        else:
+            link.fail("no answer in time", now)
+
+    def _attempt(self, link: Link, now: float) -> None:
+        if self.stopping or len(self.by_name) + len(self.anonymous) > self.net.peers:
+            link.fail("stopping" if self.stopping else "net.peers links are open", now)
+            return
+        endpoint = link.next_candidate()
+        if endpoint is None:
+            link.fail("no address known", now)
+            return
+        if self.trust.curve is None:
+            link.connect(endpoint, None, now)
+            return
+        key = self._keys.get(link.name) if link.name is not None else None
+        if key is not None and link.failures % 4 != 3:  # now and then: has it a new certificate?
+            link.connect(endpoint, key, now)
+            return
+        link.endpoint = endpoint
+        link.introduce(now)
+        if not self._ask_who(link, endpoint):
+            link.fail(f"{endpoint} has no certificate to show", now)
+
+    def introduced(self, link: Link, name: NodeId, curve_key: bytes, now: float) -> None:
+        """The peer's certificate came: go on with its key."""
+        if link.state is not State.INTRODUCING or link.endpoint is None:
+            return
+        if link.name is not None and link.name != name:
+            link.fail(f"{link.endpoint} is {name}", now)
+            return
+        self.learn_key(name, curve_key)
+        link.connect(link.endpoint, curve_key, now)
+
+    # -- what links report --------------------------------------------------------------------
+
+    def welcomed(self, link: Link, welcome: Welcome, now: float) -> None:
+        """The peer let us in; is it who we think it is?"""
+        key = self._keys.get(welcome.name) if self.trust.curve is not None else None
+        try:
+            identity = self.trust.identify(welcome.certificate, welcome.name, key, self._unix_now())
+        except RemoteProtocolError as error:
+            self.refuse(link.who, error, 1)
+            link.fail(str(error), now)
+            return
+        if link.name is None:
+            self._name_link(link, identity.name, now)
+            if link.name is None:
+                return
+        elif link.name != identity.name:
+            self.refuse(link.who, RemoteProtocolError("name-forged", identity.name), 1)
+            link.fail(f"{link.endpoint} is {identity.name}", now)
+            return
+        link.opened(welcome.version, now)
+        self._announce(LinkUp(identity.name), now)
+
+    def _name_link(self, link: Link, name: NodeId, now: float) -> None:
+        """An address turned out to be `name`; a link to it that exists already is kept."""
+        assert link.endpoint is not None
+        self.anonymous = {at: other for at, other in self.anonymous.items() if other is not link}
+        if name not in self._book:
+            self.learn(name, (link.endpoint,))
+        if name in self.by_name and self.by_name[name].state is State.OPEN:
+            link.close(Goodbye(idle=True), 0.1)
+        else:
+            previous = self.by_name.get(name)
+            if previous is not None:
+                link.writer, previous.writer = previous.writer, link.writer
+                previous.close(None, 0)
+            link.name = name
+            link.candidates = self._book[name]
+            self.by_name[name] = link
+        self._announce(PeerMet(name, tuple(map(str, self._book[name]))), now)
+
+    def failed(self, link: Link, reason: str, was_open: bool, now: float) -> None:
+        """An attempt or an open link broke; the first failure in a row is news."""
+        self.counts["links broken" if was_open else "attempts failed"] += 1
+        if link.name is not None and (was_open or link.failures == 1):
+            self._announce(LinkLost(link.name, reason), now)
+
+    def refused_by(self, link: Link, refusal: Refusal, now: float) -> None:
+        """A peer turned us away: people should know why."""
+        self.counts["refused by peers"] += 1
+        self.refuse(
+            link.who,
+            RemoteProtocolError("refused-by-peer", f"{refusal.reason}: {refusal.detail}"),
+            1,
+        )
+
+    # -- regular work -------------------------------------------------------------------------
+
+    def flush(self) -> None:
+        """Send what waits on every link that was written to since the last flush."""
+        dirty, self.dirty = self.dirty, []
+        for link in dirty:
+            link.dirty = False
+            link.flush()
+
+    def sweep(self, now: float) -> float:
+        """Step every link and close idle ones; returns when something is due next."""
+        due = now + 1.0
+        for link in (*self.by_name.values(), *self.anonymous.values()):
+            self.step(link, now)
+            if link.state is State.OPEN:
+                link.look(now)  # sending may have swallowed the wake-up of a late refusal
+                if now - link.used_at > self.net.idle_close and not link.writer:
+                    self._forget(link, Goodbye(idle=True))
+                continue
+            if link.waiting_since is not None and now - link.waiting_since > self.net.give_up:
+                self.counts["frames undelivered"] += link.writer.discard()
+                link.waiting_since = None
+            if link.name is not None and not link.writer and link.state is State.WAITING:
+                if now - link.used_at > self.net.give_up:
+                    self._forget(link, None)
+                    continue
+                continue  # nobody waits for it: the next message opens it
+            due = min(due, link.deadline)
+        return due
+
+    def _forget(self, link: Link, goodbye: Goodbye | None) -> None:
+        link.close(goodbye, 0.5)
+        if link.name is not None and self.by_name.get(link.name) is link:
+            del self.by_name[link.name]
+            self.counts["links closed"] += 1
+
+    def close(self, linger: float) -> None:
+        """Say goodbye on every open link and close all."""
+        self.stopping = True
+        for link in (*self.by_name.values(), *self.anonymous.values()):
+            link.close(Goodbye(idle=False), linger)
+
+    @property
+    def idle(self) -> bool:
+        """True when no open link has anything left to send."""
+        return not any(link.writer for link in self.by_name.values() if link.state is State.OPEN)

@@ -1,0 +1,74 @@
+"""How many bytes a message can take on the wire, without encoding it.
+
+Queues are capped in bytes at the moment of queueing, so this runs for every message sent: for
+most types it is an addition. Types with lists or nested values are measured by encoding them;
+those bytes are then sent as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+from msgspec import inspect
+
+from overlay.protocol import Message
+
+_HEADER = 10  # array header and tag
+_SCALAR = 9  # the longest MessagePack number
+_LENGTH = 5  # the longest header of bytes or a string
+_UTF8 = 4  # bytes that one character can take
+
+
+class Sizes:
+    """Size bounds of the message types of one node."""
+
+    def __init__(self, kinds: Iterable[type[Message]] = ()) -> None:
+        self.with_payload: dict[type[Message], int] = {}
+        """Types whose one variable field is `payload`: what the rest takes at most."""
+        self.bounded: dict[type[Message], tuple[int, tuple[tuple[str, int], ...]]] = {}
+        """Types of scalars, text and bytes: a constant, and (field, bytes per item)."""
+        self._encoder = msgspec.msgpack.Encoder()
+        self.learn(kinds)
+
+    def learn(self, kinds: Iterable[type[Message]]) -> None:
+        """Take in the types of protocols that were added."""
+        for kind in kinds:
+            self._learn(kind)
+
+    def _learn(self, kind: type[Message]) -> None:
+        info = inspect.type_info(kind)
+        assert isinstance(info, inspect.StructType)
+        constant, variable = _HEADER, []
+        for field in info.fields:
+            if isinstance(field.type, (inspect.IntType, inspect.FloatType)):
+                constant += _SCALAR
+            elif isinstance(field.type, (inspect.BoolType, inspect.NoneType)):
+                constant += 1
+            elif isinstance(field.type, inspect.BytesType):
+                constant += _LENGTH
+                variable.append((field.name, 1))
+            elif isinstance(field.type, inspect.StrType):
+                constant += _LENGTH
+                variable.append((field.name, _UTF8))
+            else:
+                return  # neither table has it: measured by encoding
+        if variable == [("payload", 1)]:
+            self.with_payload[kind] = constant
+        else:
+            self.bounded[kind] = (constant, tuple(variable))
+
+    def bound(self, msg: Message) -> tuple[int, Message | msgspec.Raw]:
+        """Return at least the bytes that `msg` takes, and what to hand to the encoder."""
+        kind = type(msg)
+        base = self.with_payload.get(kind)
+        if base is not None:
+            return base + len(msg.payload), msg  # type: ignore[attr-defined]
+        rule = self.bounded.get(kind)
+        if rule is not None:
+            size, variable = rule
+            for name, each in variable:
+                size += each * len(getattr(msg, name))
+            return size, msg
+        encoded = self._encoder.encode(msg)
+        return len(encoded), msgspec.Raw(encoded)

@@ -1,0 +1,199 @@
+"""The queue of one link: messages wait unencoded and leave as frames, one encoding per batch."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import msgspec
+
+from overlay.errors import LocalProtocolError
+from overlay.limits import Limits
+from overlay.protocol import Message, Scope
+from overlay.wire.frames import FRAMEWORK_SCOPE, VERSION, Piece, PieceStart
+from overlay.wire.sizes import Sizes
+
+Part: TypeAlias = bytes | memoryview
+
+BATCH_BYTES = 60_000
+"""A batch is closed at this size. Larger ones gained nothing, and a head that is shorter than
+`limits.string_bytes` spares the reader a look at each string."""
+
+ATTACHED_BYTES = 1 << 20  # parts of one frame together: enough to share a send, few to hold back
+
+
+class BatchWriter:
+    """Collects messages for one peer and packs them into frames, capped in bytes."""
+
+    __slots__ = (
+        "_attached",
+        "_attached_bytes",
+        "_clock",
+        "_encoder",
+        "_granted",
+        "_inline",
+        "_least",
+        "_left",
+        "_limits",
+        "_push",
+        "_room",
+        "_runs",
+        "_scope",
+        "_sizes",
+        "_with_payload",
+        "dropped",
+        "frames",
+        "version",
+    )
+
+    def __init__(
+        self, sizes: Sizes, limits: Limits, capacity: int, clock: Callable[[], float]
+    ) -> None:
+        self.version = VERSION  # until the handshake agrees on another
+        self.dropped = 0  # messages that found the queue full
+        self.frames: deque[tuple[list[Part], int]] = deque()  # encoded, each with its bytes
+        self._sizes = sizes
+        self._with_payload = sizes.with_payload
+        self._limits = limits
+        self._inline = limits.payload_inline
+        # Counting each message as at least this long keeps a batch under limits.batch_messages
+        # without counting messages.
+        self._least = -(-BATCH_BYTES // limits.batch_messages)
+        self._clock = clock
+        self._encoder = msgspec.msgpack.Encoder()
+        self._room = capacity  # bytes that all closed batches may still take
+        self._runs: list[tuple[Scope, list[Any]]] = []  # the open batch
+        self._scope: Scope | None = None
+        self._push: Callable[[Any], None] = [].append
+        self._granted = self._left = min(capacity, BATCH_BYTES)  # bytes for the open batch
+        self._attached: list[tuple[int, Part]] = []
+        self._attached_bytes = 0
+
+    def __bool__(self) -> bool:
+        """True while anything waits."""
+        return bool(self._runs or self.frames)
+
+    @property
+    def room(self) -> int:
+        """Bytes that may still be queued."""
+        return self._room - (self._granted - self._left)
+
+    def put(self, scope: Scope, msg: Message) -> bool:
+        """Queue one message; False when that closed a batch, which is then worth sending.
+
+        A message that finds the queue full is dropped and counted.
+        """
+        base = self._with_payload.get(type(msg))
+        if base is not None:
+            size = base + len(msg.payload)  # type: ignore[attr-defined]
+            left = self._left - size
+            if left >= 0 and scope == self._scope and size < self._inline:
+                self._left = left
+                self._push(msg)
+                return True
+            if size >= self._inline:
+                return self._put_large(scope, msg, size)
+            return self._append(scope, msg, size)
+        size, encodable = self._sizes.bound(msg)
+        if size > self._limits.frame_bytes:
+            raise LocalProtocolError(
+                f"{type(msg).__name__} takes {size} bytes; only a field `payload: bytes` may grow"
+                f" past limits.frame_bytes ({self._limits.frame_bytes})"
+            )
+        return self._append(scope, encodable, size)
+
+    def put_encoded(self, scope: Scope, encoded: msgspec.Raw, size: int) -> bool:
+        """Queue a message that was encoded once for several peers."""
+        return self._append(scope, encoded, size)
+
+    def _append(self, scope: Scope, encodable: Message | msgspec.Raw, size: int) -> bool:
+        size = max(size, self._least)
+        if size > self.room:
+            self.dropped += 1
+            return True
+        closed = size > self._left and bool(self._runs)
+        if closed:
+            self.pack()
+        if scope != self._scope:
+            self._begin_run(scope)
+        self._left -= size  # below zero for one message that is longer than a batch
+        self._push(encodable)
+        return not closed
+
+    def _begin_run(self, scope: Scope) -> None:
+        run: list[Any] = []
+        self._scope = scope
+        self._push = run.append
+        self._runs.append((scope, run))
+
+    def _put_large(self, scope: Scope, msg: Message, size: int) -> bool:
+        """Take the payload out of the head: as a part of its own, or in pieces."""
+        payload: bytes = msg.payload  # type: ignore[attr-defined]
+        if len(payload) > self._limits.message_bytes:
+            raise LocalProtocolError(
+                f"{type(msg).__name__} carries {len(payload)} bytes; limits.message_bytes is"
+                f" {self._limits.message_bytes}"
+            )
+        bare = msgspec.structs.replace(msg, payload=b"")
+        if len(payload) <= self._limits.frame_bytes:
+            return self._attach(scope, bare, payload)
+        start = PieceStart(scope, len(payload), self._encoder.encode(bare))
+        size_of_start, _ = self._sizes.bound(start)
+        pieces = -(-len(payload) // self._limits.frame_bytes)
+        if size + size_of_start + pieces * self._least > self.room:
+            self.dropped += 1
+            return True
+        self._append(FRAMEWORK_SCOPE, start, size_of_start)
+        view = memoryview(payload)
+        step = self._limits.frame_bytes
+        for at in range(0, len(payload), step):
+            self._attach(FRAMEWORK_SCOPE, Piece(b""), view[at : at + step])
+        return False
+
+    def _attach(self, scope: Scope, bare: Message, payload: Part) -> bool:
+        size, _ = self._sizes.bound(bare)
+        if size + self._least + len(payload) > self.room:
+            self.dropped += 1
+            return True
+        if self._attached_bytes and self._attached_bytes + len(payload) > ATTACHED_BYTES:
+            self.pack()
+        kept = self._append(scope, bare, size)
+        self._room -= len(payload)
+        self._attached.append((sum(len(run) for _, run in self._runs) - 1, payload))
+        self._attached_bytes += len(payload)
+        return kept and self._attached_bytes < ATTACHED_BYTES
+
+    def pack(self) -> None:
+        """Close the open batch into an encoded frame."""
+        if not self._runs:
+            return
+        attached = self._attached
+        head = self._encoder.encode(
+            (self.version, self._clock(), self._runs, [index for index, _ in attached])
+        )
+        parts: list[Part] = [head]
+        parts.extend(payload for _, payload in attached)
+        used = self._granted - self._left
+        self.frames.append((parts, used + self._attached_bytes))
+        self._room -= used
+        self._granted = self._left = min(self._room, BATCH_BYTES)
+        self._runs = []
+        self._scope = None
+        self._attached = []
+        self._attached_bytes = 0
+
+    def sent(self) -> None:
+        """The first frame left: give its room back."""
+        _, size = self.frames.popleft()
+        self._room += size
+        if not self._runs:
+            self._granted = self._left = min(self._room, BATCH_BYTES)
+
+    def discard(self) -> int:
+        """Drop everything that waits, and return how many frames that was."""
+        self.pack()
+        lost = len(self.frames)
+        while self.frames:
+            self.sent()
+        return lost
