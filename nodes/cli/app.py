@@ -1,0 +1,49 @@
+"""All commands in one typer app; one module for each group."""
+
+from importlib.metadata import PackageNotFoundError
+from typing import Annotated
+
+import typer
+
+import overlay
+from nodes.cli import config, demo, echo, keys, new_protocol, peer, running, sim
+from nodes.cli.output import AsJson, print_json
+
+app = typer.Typer(
+    name="overlay",
+    help="A peer-to-peer overlay on ZeroMQ.",
+    pretty_exceptions_enable=False,
+    invoke_without_command=True,
+)
+
+
+@app.callback()
+def root(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+    json: AsJson = False,
+) -> None:
+    """A peer-to-peer overlay on ZeroMQ."""
+    if version:
+        if json:
+            print_json({"version": _version()})
+        else:
+            print(f"overlay {_version()}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+        raise typer.Exit(2)
+
+
+def _version() -> str:
+    try:
+        return overlay.__version__
+    except PackageNotFoundError:
+        return "of a clone that is not installed"
+
+
+for module in (peer, running, echo, new_protocol, demo):
+    module.register(app)
+app.add_typer(keys.app, name="keys")
+app.add_typer(config.app, name="config")
+sim.register(app)

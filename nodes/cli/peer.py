@@ -1,0 +1,60 @@
+"""`overlay peer`: help, completion and errors; a plain command line never comes here."""
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from nodes.cli.output import AsJson
+from nodes.peer_options import PeerOptions
+from nodes.spawning import peer_command, peer_environment
+
+Words = list[str] | None
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(peer)
+
+
+def peer(
+    name: Annotated[str, typer.Option(help="The node's name; its keys must be issued.")] = "",
+    zone: Annotated[str, typer.Option(help="The zone to join.")] = "",
+    overlay: Annotated[str, typer.Option(help="The overlay's name, when insecure.")] = "",
+    seed: Annotated[Words, typer.Option(help="HOST:PORT of a peer to meet; repeatable.")] = None,
+    profile: Annotated[str, typer.Option(help="lan, wan, local: see `overlay config`.")] = "lan",
+    config: Annotated[Words, typer.Option(help="A TOML file of settings; repeatable.")] = None,
+    set: Annotated[Words, typer.Option(help="section.key=value; repeatable.")] = None,
+    bind: Annotated[Words, typer.Option(help="HOST:PORT or ipc://PATH to listen at.")] = None,
+    advertise: Annotated[Words, typer.Option(help="HOST:PORT that peers are told.")] = None,
+    keys: Annotated[str, typer.Option(help="Where keys lie. [default: as `overlay keys`]")] = "",
+    state: Annotated[str, typer.Option(help="Where to keep what outlives the process.")] = "",
+    insecure: Annotated[
+        bool, typer.Option("--insecure", help="No keys: for one machine or a closed lab.")
+    ] = False,
+    events: Annotated[
+        bool, typer.Option("--events", help="Print a line when a link comes or goes.")
+    ] = False,
+    json: AsJson = False,
+) -> None:
+    """Run a peer until it is stopped; its first line is its address."""
+    options = PeerOptions(
+        name=name,
+        zone=zone,
+        overlay=overlay,
+        seed=tuple(seed or ()),
+        profile=profile,
+        config=tuple(config or ()),
+        set=tuple(set or ()),
+        bind=tuple(bind or ()),
+        advertise=tuple(advertise or ()),
+        keys=keys,
+        state=state,
+        insecure=insecure,
+        events=events,
+        json=json,
+    )
+    # A fresh interpreter: what the command line needed to be parsed is 8 MB that a node does not.
+    sys.stdout.flush()
+    os.execve(sys.executable, peer_command(options), peer_environment())

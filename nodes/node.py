@@ -1,0 +1,247 @@
+"""A node that an application holds: it runs as long as its `async with` block.
+
+async with Node(config, peer(config)) as node:
+    echo = node.protocol(Echo)
+    node.meet("tcp://127.0.0.1:5555")
+    ...
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from contextlib import AsyncExitStack, asynccontextmanager
+from secrets import token_hex
+from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
+
+import msgspec
+import trio
+
+from nodes.event_stream import EventStream
+from nodes.folders import runtime_folder
+from nodes.service import ControlService
+from nodes.settings import DEFAULT_OVERLAY, NodeConfig, endpoint
+from overlay.errors import LocalProtocolError, SecurityError
+from overlay.ids import NodeId, check_name
+from overlay.limits import Limits
+from overlay.net.config import NetSettings
+from overlay.net.driver import Driver
+from overlay.net.status import DriverStatus
+from overlay.protocol import NODE_SCOPE, Event, OverlayProtocol, Scope
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Sequence
+    from types import TracebackType
+
+    from overlay.host import Recipe
+    from overlay.security.credentials import Credentials
+
+E = TypeVar("E", bound=Event)
+F = TypeVar("F", bound=Event)
+P = TypeVar("P", bound=OverlayProtocol)
+T = TypeVar("T")
+
+EVENT_BUFFER = 4096  # events that an application may lag behind before it loses some
+
+
+class NodeStatus(msgspec.Struct, frozen=True):
+    """What `overlay status` shows."""
+
+    name: NodeId
+    zone: str
+    pid: int
+    insecure: bool
+    driver: DriverStatus
+    protocols: dict[str, dict[str, Any]]  # the counts of each instance that keeps some
+    events_dropped: int  # by applications that read too slowly
+    control: dict[str, int]
+
+
+class Node:
+    """Runs the protocols of a recipe on ZeroMQ; SecurityError without key material."""
+
+    def __init__(self, config: NodeConfig, recipe: Recipe) -> None:
+        self.name, self._overlay, self._credentials = _identify(config)
+        self.config = config
+        self.driver: Driver  # made when the node starts: it holds sockets
+        self.control = ControlService()
+        self.control.register("status", self.status)
+        self.control.register("stop", self.stop)
+        self.control.register("meet", self.meet)
+        self._recipe = recipe
+        self._streams: dict[EventStream[Any], None] = {}
+        self._events_dropped = 0
+        self._stopped = trio.Event()
+        self._life = AsyncExitStack()
+        self._entered = False
+
+    # -- life ---------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> Self:
+        """Start; when this returns, peers can reach the node."""
+        if self._entered:
+            raise LocalProtocolError("a Node lives once: make another one to start again")
+        self._entered = True
+        try:
+            await self._life.enter_async_context(self._running())
+        except BaseExceptionGroup as group:
+            raise _only_error(group) from group.__cause__
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Stop in good order: what is queued still leaves."""
+        try:
+            await self._life.__aexit__(kind, error, trace)
+        except BaseExceptionGroup as group:
+            alone = _only_error(group)
+            if alone is not error:  # the body's own error goes on by itself
+                raise alone from alone.__cause__
+
+    async def run(self) -> None:
+        """Wait until something stops the node: `stop`, or `overlay stop`."""
+        await self._stopped.wait()
+
+    def stop(self) -> None:
+        """Begin to stop; harmless when it stops already."""
+        self.driver.stop()
+
+    @asynccontextmanager
+    async def _running(self) -> AsyncIterator[None]:
+        self.driver = Driver(
+            self.name,
+            overlay=self._overlay,
+            credentials=self._credentials,
+            net=self.config.section(NetSettings),
+            limits=self.config.section(Limits),
+            state=self.config.state,
+        )
+        self._recipe(self.driver.host)
+        async with AsyncExitStack() as sockets, trio.open_nursery() as nursery:
+            await nursery.start(self._drive)
+            if self.config.control:
+                listening = self.control.listening(runtime_folder(), self.name)
+                listener = await sockets.enter_async_context(listening)
+                nursery.start_soon(self.control.serve, listener)
+            for seed in self.config.seeds:
+                self.driver.meet(seed)
+            try:
+                yield
+            finally:
+                self.stop()
+            await self._stopped.wait()
+            nursery.cancel_scope.cancel()  # the control socket
+
+    async def _drive(self, task_status: trio.TaskStatus[None]) -> None:
+        try:
+            await self.driver.run(task_status=task_status)
+        finally:
+            self._stopped.set()
+            for stream in tuple(self._streams):
+                stream.close()
+
+    # -- use ----------------------------------------------------------------------------------
+
+    @property
+    def endpoints(self) -> list[str]:
+        """Where peers reach this node."""
+        return self.driver.endpoints
+
+    def protocol(self, cls: type[P], scope: Scope = NODE_SCOPE) -> P:
+        """The running instance of that class and scope."""
+        return self.driver.host.protocol(cls, scope)
+
+    def call(self, command: Callable[..., T], *args: Any) -> T:
+        """Run a command of a protocol, which gets the time as its last argument."""
+        result: T = self.driver.call(command, *args)
+        return result
+
+    def meet(self, address: str) -> None:
+        """Open a link to an address whose name is not known; `LinkUp` tells the name."""
+        self.driver.meet(endpoint(address))
+
+    def learn(self, peer: NodeId, endpoints: Sequence[str]) -> None:
+        """Remember where a peer is reached; a link opens when something is sent to it."""
+        self.driver.learn(peer, [endpoint(one) for one in endpoints])
+
+    @overload
+    def events(self, kind: type[E], /, *, capacity: int = ...) -> EventStream[E]: ...
+
+    @overload
+    def events(
+        self, kind: type[E], other: type[F], /, *, capacity: int = ...
+    ) -> EventStream[E | F]: ...
+
+    def events(self, *kinds: type[Any], capacity: int = EVENT_BUFFER) -> EventStream[Any]:
+        """Listen from now on; close the stream (`with node.events(...) as stream`) when done."""
+        host = self.driver.host
+
+        def forget(stream: EventStream[Any]) -> None:
+            for kind in kinds:
+                host.unlisten(kind, stream.put)
+            del self._streams[stream]
+            self._events_dropped += stream.dropped
+
+        stream: EventStream[Any] = EventStream(capacity, forget)
+        for kind in kinds:
+            host.listen(kind, stream.put)
+        self._streams[stream] = None
+        return stream
+
+    def status(self) -> NodeStatus:
+        """Everything that can be told about this node now."""
+        host = self.driver.host
+        counts = {
+            instance.key: msgspec.to_builtins(instance.protocol.counts)
+            for instance in host.instances
+            if hasattr(instance.protocol, "counts")
+        }
+        return NodeStatus(
+            name=self.name,
+            zone=self.config.zone,
+            pid=os.getpid(),
+            insecure=self.config.insecure,
+            driver=self.driver.status(),
+            protocols=counts,
+            events_dropped=self._events_dropped + sum(stream.dropped for stream in self._streams),
+            control=dict(self.control.counts),
+        )
+
+
+def _identify(config: NodeConfig) -> tuple[NodeId, str, Credentials | None]:
+    """Who the node is, in which overlay, and how it proves that."""
+    if config.insecure:
+        made_up = f"{socket.gethostname().partition('.')[0][:40] or 'node'}-{token_hex(3)}"
+        return check_name(config.name or made_up), config.overlay or DEFAULT_OVERLAY, None
+    from overlay.security.credentials import load_credentials  # 40 ms and 11 MB: only when used
+
+    credentials = load_credentials(config.keys, config.name)
+    identity = credentials.identity
+    if config.overlay and config.overlay != identity.overlay:
+        raise SecurityError(
+            f"the keys of {identity.name!r} belong to overlay {identity.overlay!r},"
+            f" not to {config.overlay!r}"
+        )
+    if config.zone and not identity.rights.may_join(config.zone):
+        raise SecurityError(
+            f"{identity.name!r} may not join zone {config.zone!r}: run"
+            f" `overlay keys issue {identity.name} --zone {config.zone} --force`"
+        )
+    return identity.name, identity.overlay, credentials
+
+
+def _only_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The one error inside of nested groups, so that callers can catch it by its own type."""
+    errors: list[BaseException] = []
+    pending: list[BaseException] = [group]
+    while pending:
+        error = pending.pop()
+        if isinstance(error, BaseExceptionGroup):
+            pending.extend(error.exceptions)
+        elif not isinstance(error, trio.Cancelled):
+            errors.append(error)
+    return errors[0] if len(errors) == 1 else group

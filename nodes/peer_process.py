@@ -1,0 +1,159 @@
+"""The process of one peer: `python -m nodes.peer_process '{"name": "ada", ...}'`.
+
+It imports nothing that only the command line needs. The first line that it prints is its address
+(a JSON object with `--json`); SIGTERM and SIGINT stop it in good order, and a second one is
+harmless.
+"""
+
+import logging
+import os
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator
+from functools import partial
+from types import FrameType
+
+import msgspec
+import trio
+
+from nodes.node import Node
+from nodes.peer_options import PeerOptions, path_or_none
+from nodes.recipes import peer
+from nodes.settings import NodeConfig, node_config
+from overlay.errors import OverlayError
+from overlay.protocol import LinkLost, LinkUp
+
+STOP_SECONDS = 1.8  # then the node is cut off: two seconds after a signal the process is gone
+
+
+class Pending:
+    """Signals that came before the loop could listen to them."""
+
+    def __init__(self) -> None:
+        self.seen = False
+
+    def note(self, number: int, frame: FrameType | None) -> None:
+        """Be the handler before the loop runs, and again after it: a late signal is harmless."""
+        self.seen = True
+
+
+def run(options: PeerOptions) -> int:
+    """Run until stopped; the exit code."""
+    pending = Pending()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, pending.note)
+    logging.basicConfig(stream=sys.stderr, format="overlay: %(message)s", level=logging.WARNING)
+    try:
+        trio.run(_serve, options, pending)
+    except OverlayError as error:
+        print(f"overlay: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def config_of(options: PeerOptions) -> NodeConfig:
+    """The node that these options ask for."""
+    return node_config(
+        options.name,
+        zone=options.zone,
+        overlay=options.overlay,
+        insecure=options.insecure,
+        keys=path_or_none(options.keys),
+        state=path_or_none(options.state),
+        seeds=options.seed,
+        profile=options.profile,
+        files=options.config,
+        sets=options.set,
+        bind=options.bind,
+        advertise=options.advertise,
+    )
+
+
+async def _serve(options: PeerOptions, pending: Pending) -> None:
+    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        config = config_of(options)
+        node = Node(config, peer(config))
+        with trio.CancelScope() as life:
+            async with node, trio.open_nursery() as nursery:
+                nursery.start_soon(_stop_on_signal, node, signals, life)
+                if options.events:
+                    await nursery.start(_report_links, node, options)
+                _announce(node, options)
+                if pending.seen:
+                    node.stop()
+                await node.run()
+                nursery.cancel_scope.cancel()
+
+
+async def _stop_on_signal(node: Node, signals: AsyncIterator[int], life: trio.CancelScope) -> None:
+    async for _ in signals:
+        life.deadline = min(life.deadline, trio.current_time() + STOP_SECONDS)
+        node.stop()
+
+
+def _announce(node: Node, options: PeerOptions) -> None:
+    status = node.status()
+    address = node.endpoints[0]
+    if options.json:
+        _say(
+            {
+                "name": node.name,
+                "address": address,
+                "endpoints": node.endpoints,
+                "overlay": status.driver.overlay,
+                "zone": status.zone,
+                "insecure": status.insecure,
+                "pid": os.getpid(),
+            }
+        )
+    else:
+        _say(address)
+    if status.insecure:
+        print(
+            f"overlay: {node.name} runs INSECURE: whoever reaches {address} is believed",
+            file=sys.stderr,
+        )
+
+
+async def _report_links(
+    node: Node,
+    options: PeerOptions,
+    task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+) -> None:
+    """Print a line for each link that comes or goes."""
+    with node.events(LinkUp, LinkLost) as links:
+        task_status.started()
+        async for event in links:
+            lost = isinstance(event, LinkLost)
+            reason = event.reason if isinstance(event, LinkLost) else ""
+            if options.json:
+                kind = "link-lost" if lost else "link-up"
+                at = time.time()
+                _say({"event": kind, "peer": event.peer, "reason": reason, "at": at})
+            else:
+                _say(f"link to {event.peer} {f'lost: {reason}' if lost else 'up'}")
+
+
+def _say(line: str | dict[str, object]) -> None:
+    text = line if isinstance(line, str) else msgspec.json.encode(line).decode()
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        # Whoever read our lines went away; the node serves its peers, not its reader.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def main() -> None:
+    """Take the options as one word of JSON; `overlay peer` writes it."""
+    decode = partial(msgspec.json.decode, type=PeerOptions)
+    try:
+        options = decode(sys.argv[1])
+    except (IndexError, msgspec.DecodeError) as error:
+        print(f"overlay: nodes.peer_process takes one JSON object: {error}", file=sys.stderr)
+        sys.exit(2)
+    sys.exit(run(options))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,132 @@
+"""The control socket of a running node: local, for its user only, bounded in every way."""
+
+import os
+import socket
+import struct
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import msgspec
+import trio
+
+from nodes.control import PATH_BYTES, REQUEST_BYTES, SUFFIX, Reply, Request, sockets
+from overlay.errors import ConfigError, LocalProtocolError, OverlayError
+
+Handler: TypeAlias = Callable[..., Any]
+"""Takes the request's arguments by name, returns what msgspec can write as JSON."""
+
+MAX_CLIENTS = 16  # more at once are turned away: people and scripts ask one by one
+CLIENT_SECONDS = 10.0  # for one question; a client that hangs must not keep its slot
+
+_numbers = count()  # tells two nodes of one name and one process apart
+
+
+class ControlService:
+    """Answers questions by name: `register("status", node.status)`."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self._handlers: dict[str, Handler] = {}
+        self._clients = 0
+
+    def register(self, name: str, handler: Handler) -> None:
+        """Answer `name` by calling `handler`; each name once."""
+        if name in self._handlers:
+            raise LocalProtocolError(f"control requests {name!r} have a handler already")
+        self._handlers[name] = handler
+
+    @asynccontextmanager
+    async def listening(self, folder: Path, node: str) -> AsyncIterator[trio.SocketListener]:
+        """Open the socket, and remove it at the end; serve its clients with `serve`."""
+        for _ in sockets(folder):
+            pass  # which removes what killed nodes left
+        path = folder / f"{node}.{os.getpid()}.{next(_numbers)}{SUFFIX}"
+        hidden = path.with_suffix(".new")
+        if len(os.fsencode(hidden)) > PATH_BYTES:
+            raise ConfigError(
+                f"{path}: too long for a control socket: set XDG_RUNTIME_DIR to a shorter path"
+            )
+        link = trio.socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            await link.bind(str(hidden))
+            link.listen(4 * MAX_CLIENTS)  # a full backlog would look like a fault to the asker
+            hidden.rename(path)  # so that a socket which refuses is always a stale one
+            async with trio.SocketListener(link) as listener:
+                yield listener
+        finally:
+            link.close()
+            hidden.unlink(missing_ok=True)
+            path.unlink(missing_ok=True)
+
+    async def serve(self, listener: trio.SocketListener) -> None:
+        """Answer until cancelled."""
+        await trio.serve_listeners(self._serve_client, [listener])
+
+    async def _serve_client(self, stream: trio.SocketStream) -> None:
+        async with stream:
+            if self._clients >= MAX_CLIENTS:
+                self.counts["turned-away"] += 1
+                return
+            self._clients += 1
+            try:
+                with trio.move_on_after(CLIENT_SECONDS) as patience:
+                    await self._answer(stream)
+                if patience.cancelled_caught:
+                    self.counts["too-slow"] += 1
+            except (trio.BrokenResourceError, trio.ClosedResourceError):
+                self.counts["hung-up"] += 1
+            finally:
+                self._clients -= 1
+
+    async def _answer(self, stream: trio.SocketStream) -> None:
+        if _uid_of(stream) not in (os.geteuid(), 0):
+            self.counts["foreign"] += 1
+            return
+        line = await _read_line(stream)
+        if line is None:
+            self.counts["malformed"] += 1
+            reply = Reply(error=f"a request is one line of at most {REQUEST_BYTES} bytes")
+        elif not line:
+            return  # it only looked whether we live
+        else:
+            reply = self._handle(line)
+        await stream.send_all(msgspec.json.encode(reply) + b"\n")
+
+    def _handle(self, line: bytes) -> Reply:
+        try:
+            request = msgspec.json.decode(line, type=Request)
+            handler = self._handlers[request.do]
+        except msgspec.DecodeError as error:
+            self.counts["malformed"] += 1
+            return Reply(error=f"no request: {error}")
+        except KeyError:
+            self.counts["unknown"] += 1
+            return Reply(error=f"this node knows only {', '.join(sorted(self._handlers))}")
+        self.counts["answered"] += 1
+        try:
+            return Reply(result=handler(**request.arguments))
+        except (OverlayError, TypeError) as error:  # TypeError: arguments that it does not take
+            return Reply(error=f"{request.do}: {error}")
+
+
+async def _read_line(stream: trio.SocketStream) -> bytes | None:
+    """The line, empty when the client hung up at once, None when it is no line."""
+    data = bytearray()
+    while not data.endswith(b"\n"):
+        part = await stream.receive_some(REQUEST_BYTES)
+        data += part
+        if len(data) > REQUEST_BYTES or (data and not part):
+            return None
+        if not part:
+            return b""
+    return bytes(data)
+
+
+def _uid_of(stream: trio.SocketStream) -> int:
+    credentials = stream.socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+    _, uid, _ = struct.unpack("3i", credentials)
+    return int(uid)
