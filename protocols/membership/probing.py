@@ -1,0 +1,262 @@
+"""Asking members whether they are there: directly, through helpers, and urgently."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+
+from overlay.ids import NodeId
+from overlay.protocol import Message
+from protocols.membership.attributes import Attribute
+from protocols.membership.core import Core, Watcher
+from protocols.membership.messages import Ack, IndirectAck, Ping, PingRequest
+from protocols.membership.records import Record, State
+
+PROBE = "probe"  # the alarm of the next probe
+WAIT = "wait"  # ("wait", sequence): no answer to a probe so far
+RELAY = "relay"  # ("relay", sequence): no answer to a ping for somebody else
+MAX_RELAYS = 256  # pings under way for others: more means that somebody floods us
+JITTER = 0.1  # of the period, so that the probes of a zone never march in step
+
+Verdict = Callable[[bool, float], None]
+Heard = Callable[[NodeId, int, float], None]
+
+
+class Probe:
+    """One question under way."""
+
+    __slots__ = ("abrupt", "asked", "direct", "life", "nacks", "target", "urgent", "verdict")
+
+    def __init__(self, target: NodeId, urgent: bool, abrupt: bool) -> None:
+        self.target = target
+        self.urgent = urgent
+        self.abrupt = abrupt
+        self.asked = 0  # helpers
+        self.nacks = 0  # of them who reported failure, so my own network works
+        self.direct = True  # still in its first stage
+        self.life: int | None = None  # which life must answer; None: any
+        self.verdict: Verdict | None = None  # whom to tell instead of accusing
+
+
+class Prober(Watcher):
+    """Watches the ring successor and everybody else in turn."""
+
+    def __init__(self, core: Core, heard: Heard) -> None:
+        self._core = core
+        self._heard = heard  # told of everybody who sends a digest
+        self._round: list[NodeId] = []  # who is still to be probed in this round, last first
+        self._watching = False  # the next probe goes to the ring successor
+        self._sequence = 0
+        self._probes: dict[int, Probe] = {}
+        self._by_target: dict[NodeId, int] = {}
+        self._relays: dict[int, tuple[NodeId, int, NodeId]] = {}  # requester, its sequence, target
+        self.relays_refused = 0
+
+    def start(self) -> None:
+        """Probe from now on."""
+        self._core.alarms.set(PROBE, self._core.rng.random() * self._core.settings.probe_period / 2)
+
+    # -- whom to ask ----------------------------------------------------------------------------
+
+    def on_probe_alarm(self, now: float) -> None:
+        """Ask the next one."""
+        core = self._core
+        half = core.settings.probe_period / 2
+        core.alarms.set(PROBE, half * (1 + JITTER * (2 * core.rng.random() - 1)))
+        self._watching = not self._watching
+        target = self._successor() if self._watching else self._next_of_round()
+        if target is not None and target not in self._by_target:
+            self._begin(Probe(target, urgent=False, abrupt=False), now)
+
+    def _successor(self) -> NodeId | None:
+        """Everybody has one predecessor that watches it, so nobody is unwatched for a period."""
+        near = self._core.table.ring().successors(self._core.me, 1)
+        return near[0] if near else None
+
+    def _next_of_round(self) -> NodeId | None:
+        table = self._core.table
+        for _ in range(2):
+            while self._round:
+                name = self._round.pop()
+                if name in table and name != self._core.me:
+                    return name
+            self._round = list(table.members())
+            self._core.rng.shuffle(self._round)
+        return None
+
+    def member_present(self, record: Record, now: float) -> None:
+        """Probe a newcomer within the current round, at a random place of it."""
+        at = int(self._core.rng.random() * (len(self._round) + 1))
+        self._round.insert(at, record.name)
+
+    def member_doubted(self, claim: Record, now: float) -> None:
+        """Tell it what is said of it, and see whether it answers."""
+        if claim.name not in self._by_target and len(self._probes) < MAX_RELAYS:
+            self._begin(Probe(claim.name, urgent=True, abrupt=False), now, claim)
+
+    def verify(self, name: NodeId, now: float, abrupt: bool = False) -> None:
+        """Ask directly and through helpers at once: there is a hint that it may be gone."""
+        under_way = self._by_target.get(name)
+        if under_way is None:
+            self._begin(Probe(name, urgent=True, abrupt=abrupt), now)
+            return
+        probe = self._probes[under_way]
+        probe.abrupt = probe.abrupt or abrupt
+        if probe.direct:
+            self._second_stage(under_way, probe)
+
+    def confront(self, name: NodeId, life: int, verdict: Verdict, now: float) -> bool:
+        """Ask whether that life of a name still answers; false when it is being asked already."""
+        under_way = self._by_target.get(name)
+        if under_way is not None:
+            if self._probes[under_way].verdict is not None:
+                return False
+            self._forget(under_way)
+        probe = Probe(name, urgent=True, abrupt=False)
+        probe.life = life
+        probe.verdict = verdict
+        self._begin(probe, now)
+        return True
+
+    # -- asking ---------------------------------------------------------------------------------
+
+    def _begin(self, probe: Probe, now: float, told: Record | None = None) -> None:
+        sequence = self._next_sequence()
+        self._probes[sequence] = probe
+        self._by_target[probe.target] = sequence
+        self._core.effects.send(probe.target, self.ping(sequence, probe.target, told))
+        if probe.urgent:
+            self._second_stage(sequence, probe, repeat=False)
+        else:
+            settings = self._core.settings
+            self._core.alarms.set(
+                (WAIT, sequence), settings.probe_timeout * self._core.health.factor
+            )
+
+    def _next_sequence(self) -> int:
+        self._sequence += 1
+        return self._sequence
+
+    def ping(self, sequence: int, target: NodeId, told: Record | None = None) -> Ping:
+        """A ping with news; whoever is not held to be alive is told so, and can refute."""
+        core = self._core
+        news, attributes = self._news_for(target, told)
+        return Ping(sequence, core.table.digest, news, attributes)
+
+    def _news_for(
+        self, target: NodeId, told: Record | None = None
+    ) -> tuple[tuple[Record, ...], tuple[Attribute, ...]]:
+        core = self._core
+        news, attributes = core.rumours.take(core.settings.packet_bytes)
+        known = told or core.table.record(target)
+        if known is not None and known.state != State.ALIVE and known not in news:
+            news = (known, *news)
+        return news, attributes
+
+    def _second_stage(self, sequence: int, probe: Probe, repeat: bool = True) -> None:
+        """Ask through helpers, and once more directly, since the first ping may be lost."""
+        core = self._core
+        probe.direct = False
+        if repeat:
+            core.effects.send(probe.target, Ping(sequence, core.table.digest))
+        helpers = core.table.draw(core.rng, core.settings.helpers, probe.target)
+        probe.asked = len(helpers)
+        if helpers:
+            core.effects.send(helpers, PingRequest(sequence, probe.target))
+        core.alarms.set((WAIT, sequence), core.settings.indirect_timeout * core.health.factor)
+
+    def on_wait_alarm(self, sequence: Hashable, now: float) -> None:
+        """No answer so far."""
+        assert isinstance(sequence, int)
+        probe = self._probes.get(sequence)
+        if probe is None:
+            return
+        if probe.direct:
+            self._second_stage(sequence, probe)
+            return
+        self._forget(sequence)
+        if probe.nacks < probe.asked:  # helpers kept silent too: perhaps it is my fault
+            self._core.health.worse()
+        if probe.verdict is not None:
+            probe.verdict(False, now)
+        else:
+            self._core.accuse(probe.target, probe.abrupt, now)
+
+    def _forget(self, sequence: int) -> None:
+        probe = self._probes.pop(sequence)
+        del self._by_target[probe.target]
+        self._core.alarms.cancel((WAIT, sequence))
+
+    # -- answers --------------------------------------------------------------------------------
+
+    def on_ping(self, src: NodeId, ping: Ping, now: float) -> None:
+        """Answer, after reading the news: if it accuses me, the answer refutes it."""
+        core = self._core
+        try:
+            if ping.news or ping.attributes:
+                core.learn(src, ping.news, ping.attributes, now)
+        finally:
+            if not core.silent:
+                news, attributes = self._news_for(src)
+                core.effects.send(
+                    src,
+                    Ack(ping.sequence, core.myself.life, core.table.digest, news, attributes),
+                )
+                self._heard(src, ping.digest, now)
+
+    def on_ack(self, src: NodeId, ack: Ack, now: float) -> None:
+        """Settle the probe it answers; a stray one brings its news and nothing else."""
+        probe = self._probes.get(ack.sequence)
+        if probe is not None and probe.target == src:
+            self._answered(ack.sequence, probe, ack.life, now)
+        else:
+            relay = self._relays.get(ack.sequence)
+            if relay is not None and relay[2] == src:
+                self._report(ack.sequence, reached=True, life=ack.life)
+        if ack.news or ack.attributes:
+            self._core.learn(src, ack.news, ack.attributes, now)
+        self._heard(src, ack.digest, now)
+
+    def _answered(self, sequence: int, probe: Probe, life: int, now: float) -> None:
+        if probe.life is not None and probe.life != life:
+            return  # a namesake answered: that says nothing about the life in question
+        self._forget(sequence)
+        self._core.health.better()
+        if probe.verdict is not None:
+            probe.verdict(True, now)
+
+    def on_ping_request(self, src: NodeId, request: PingRequest, now: float) -> None:
+        """Ping for a peer that cannot reach somebody."""
+        core = self._core
+        if request.target == core.me:
+            core.effects.send(src, IndirectAck(request.sequence, True, core.myself.life))
+            return
+        if request.target not in core.table or len(self._relays) >= MAX_RELAYS:
+            self.relays_refused += 1
+            core.effects.send(src, IndirectAck(request.sequence, False))
+            return
+        sequence = self._next_sequence()
+        self._relays[sequence] = (src, request.sequence, request.target)
+        core.effects.send(request.target, self.ping(sequence, request.target))
+        core.alarms.set((RELAY, sequence), core.settings.probe_timeout)
+
+    def on_relay_alarm(self, sequence: Hashable) -> None:
+        """It does not answer me either; saying so proves that I am here."""
+        assert isinstance(sequence, int)
+        if sequence in self._relays:
+            self._report(sequence, reached=False, life=0)
+
+    def _report(self, sequence: int, *, reached: bool, life: int) -> None:
+        requester, theirs, _ = self._relays.pop(sequence)
+        self._core.alarms.cancel((RELAY, sequence))
+        report: Message = IndirectAck(theirs, reached, life)
+        self._core.effects.send(requester, report)
+
+    def on_indirect_ack(self, src: NodeId, report: IndirectAck, now: float) -> None:
+        """A helper reports."""
+        probe = self._probes.get(report.sequence)
+        if probe is None or probe.direct:
+            return
+        if report.reached:
+            self._answered(report.sequence, probe, report.life, now)
+        else:
+            probe.nacks += 1

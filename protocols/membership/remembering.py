@@ -1,0 +1,84 @@
+"""The dead: remembered for a while, and tried now and then, since a partition may have healed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from overlay.ids import NodeId
+from protocols.membership.core import Core, Watcher
+from protocols.membership.messages import Ping
+from protocols.membership.records import Record, State
+
+KNOCK = "knock"
+BURST = 16  # of the dead tried at once after one of them answered: the whole partition healed
+BURST_PAUSE = 0.25  # of the knock period, between two bursts
+STRAY_SEQUENCE = 0  # no probe has it: the answer to a knock brings news, not a verdict
+
+
+class Remembrance(Watcher):
+    """Knocks at the dead, one per period; more eagerly once one of them answers."""
+
+    def __init__(self, core: Core, healed: Callable[[float], None]) -> None:
+        self._core = core
+        self._healed = healed  # told when one of the dead is back
+        self._dead: list[NodeId] = []  # to draw from; names that came back are dropped lazily
+        self._next_burst = 0.0
+        self.forgotten = 0
+
+    def member_gone(self, record: Record, now: float) -> None:
+        """Remember it, within bounds."""
+        core = self._core
+        gone = core.table.gone()
+        while len(gone) > core.settings.max_dead:
+            core.table.forget(next(iter(gone)))
+            self.forgotten += 1
+        if record.state == State.DEAD:
+            self._dead.append(record.name)
+        if gone and KNOCK not in core.alarms:
+            core.alarms.set(KNOCK, self._pause())
+
+    def _pause(self) -> float:
+        core = self._core
+        return core.settings.knock_period * (0.5 + core.rng.random())
+
+    def member_present(self, record: Record, now: float) -> None:
+        """If it was dead for me, others may be back as well."""
+        if record.name in self._dead:
+            self._dead.remove(record.name)
+            self._healed(now)
+            self.burst(now)
+
+    def on_alarm(self, now: float) -> None:
+        """Forget who is dead for too long, knock at one of the others."""
+        core = self._core
+        gone = core.table.gone()
+        for name in list(gone):
+            if now - gone[name] < core.settings.remember_dead:
+                break
+            core.table.forget(name)
+            self.forgotten += 1
+        self._knock(1)
+        if gone:
+            core.alarms.set(KNOCK, self._pause())
+
+    def burst(self, now: float) -> None:
+        """Knock at many, at most every now and then."""
+        if now >= self._next_burst and self._dead:
+            self._next_burst = now + BURST_PAUSE * self._core.settings.knock_period
+            self._knock(BURST)
+
+    def _knock(self, count: int) -> None:
+        core = self._core
+        drawn: dict[NodeId, None] = {}
+        for _ in range(2 * count):
+            if not self._dead or len(drawn) == count:
+                break
+            at = int(core.rng.random() * len(self._dead))
+            name = self._dead[at]
+            known = core.table.record(name)
+            if known is None or known.state != State.DEAD:
+                self._dead[at] = self._dead[-1]
+                self._dead.pop()
+            elif name not in drawn:
+                drawn[name] = None
+                core.effects.send(name, Ping(STRAY_SEQUENCE, core.table.digest, (known,)))

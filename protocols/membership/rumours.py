@@ -1,0 +1,103 @@
+"""News on its way: which to pass on next, how often, and how much fits into a packet."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable
+from typing import Generic, Protocol, TypeVar
+
+from protocols.membership.attributes import Attribute
+from protocols.membership.records import Record
+
+
+class _Item(Protocol):
+    @property
+    def cost(self) -> int:
+        """Bytes in a packet."""
+
+
+I = TypeVar("I", bound=_Item)  # noqa: E741 - an item
+
+
+class _Queue(Generic[I]):
+    """The newest news first, then what was passed on least recently."""
+
+    __slots__ = ("_entries", "_limit", "bytes", "dropped")
+
+    def __init__(self, limit: int) -> None:
+        self._entries: OrderedDict[Hashable, tuple[I, int]] = OrderedDict()
+        self._limit = limit
+        self.bytes = 0
+        self.dropped = 0
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def push(self, key: Hashable, item: I, repeats: int) -> None:
+        """Queue it in front, instead of older news of the same key."""
+        self.forget(key)
+        self._entries[key] = (item, repeats)
+        self._entries.move_to_end(key, last=False)
+        self.bytes += item.cost
+        if len(self._entries) > self._limit:
+            _, (oldest, _) = self._entries.popitem()
+            self.bytes -= oldest.cost
+            self.dropped += 1
+
+    def forget(self, key: Hashable) -> None:
+        """Stop passing it on."""
+        entry = self._entries.pop(key, None)
+        if entry is not None:
+            self.bytes -= entry[0].cost
+
+    def take(self, room: int, receivers: int) -> tuple[I, ...]:
+        """What fits into `room` bytes, but at least one; counted as passed on to `receivers`."""
+        taken: list[I] = []
+        for _ in range(len(self._entries)):
+            key, (item, left) = next(iter(self._entries.items()))
+            cost = item.cost
+            if taken and cost > room:
+                break
+            taken.append(item)
+            room -= cost
+            if left <= receivers:
+                del self._entries[key]
+                self.bytes -= cost
+            else:
+                self._entries[key] = (item, left - receivers)
+                self._entries.move_to_end(key)
+        return tuple(taken)
+
+
+NOTHING: tuple[tuple[Record, ...], tuple[Attribute, ...]] = ((), ())
+
+
+class Rumours:
+    """States of members and attributes, each with half of every packet reserved.
+
+    So a wave of joins never crowds attributes out (memberlist #299), nor the other way round.
+    """
+
+    __slots__ = ("attributes", "states")
+
+    def __init__(self, max_members: int, max_attributes: int) -> None:
+        self.states: _Queue[Record] = _Queue(max_members)
+        self.attributes: _Queue[Attribute] = _Queue(max_attributes)
+
+    def __bool__(self) -> bool:
+        return len(self.states) > 0 or len(self.attributes) > 0
+
+    @property
+    def dropped(self) -> int:
+        """Pieces of news that the bounds cost; the anti-entropy brings them later."""
+        return self.states.dropped + self.attributes.dropped
+
+    def take(
+        self, room: int, receivers: int = 1
+    ) -> tuple[tuple[Record, ...], tuple[Attribute, ...]]:
+        """The next packet's news."""
+        if not self:
+            return NOTHING
+        states = self.states.take(room - min(room // 2, self.attributes.bytes), receivers)
+        used = sum(state.cost for state in states)
+        return states, self.attributes.take(room - min(used, room // 2), receivers)

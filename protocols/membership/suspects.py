@@ -1,0 +1,65 @@
+"""Who is suspected, since when, and who must verify it."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from overlay.ids import NodeId
+from protocols.membership.core import Core, Watcher
+from protocols.membership.probing import Prober
+from protocols.membership.records import Record
+from protocols.membership.suspicion import suspicion_timeout
+
+SUSPECT = "suspect"  # the alarm ("suspect", name): a suspect had its time
+
+
+class Suspects(Watcher):
+    """Runs one timeout for each suspect; more accusers shorten it."""
+
+    def __init__(self, core: Core, prober: Prober) -> None:
+        self._core = core
+        self._prober = prober
+        self._since: dict[NodeId, tuple[int, float]] = {}  # incarnation, and when it was accused
+
+    def __len__(self) -> int:
+        return len(self._since)
+
+    def member_suspected(self, record: Record, now: float) -> None:
+        """Start or shorten its timeout; verify it, if I am near it on the ring."""
+        core = self._core
+        incarnation, since = self._since.get(record.name, (-1, now))
+        first = incarnation != record.incarnation
+        if first:
+            since = now
+            self._since[record.name] = (record.incarnation, now)
+        timeout = suspicion_timeout(
+            core.settings, len(core.table), len(record.accusers), record.abrupt
+        )
+        core.alarms.set(
+            (SUSPECT, record.name), max(0.0, since + timeout * core.health.factor - now)
+        )
+        if first and core.me not in record.accusers and self._is_witness(record.name):
+            self._prober.verify(record.name, now)
+
+    def _is_witness(self, suspect: NodeId) -> bool:
+        """The nearest members before it verify: chosen without a vote, since views agree."""
+        core = self._core
+        return core.me in core.table.ring().predecessors(suspect, core.settings.witnesses)
+
+    def member_cleared(self, record: Record, now: float) -> None:
+        """It refuted."""
+        self._drop(record.name)
+
+    def member_gone(self, record: Record, now: float) -> None:
+        """It is dead or left."""
+        self._drop(record.name)
+
+    def _drop(self, name: NodeId) -> None:
+        if self._since.pop(name, None) is not None:
+            self._core.alarms.cancel((SUSPECT, name))
+
+    def on_alarm(self, name: Hashable, now: float) -> None:
+        """Nobody refuted in time."""
+        assert isinstance(name, str)
+        self._since.pop(name, None)
+        self._core.condemn(name, now)
