@@ -37,6 +37,7 @@ class SimNode:
 
     __slots__ = (
         "backlog",
+        "born",
         "busy_until",
         "casts",
         "clock",
@@ -63,6 +64,7 @@ class SimNode:
         self.lan = lan
         self.clock = clock  # None: the clock of the world, the usual and the fastest case
         self.life = 0  # how often it was started
+        self.born = 0.0  # when this life began
         self.host: Host | None = None  # None: it does not run
         self.disk: Disk | None = None  # None: nothing was ever stored
         self.effects: dict[str, SimEffects] = {}  # by instance key

@@ -63,6 +63,7 @@ class Simulator:
         self.on_record: RecordListener | None = None  # reads what protocols trace
         self.counts: Counter[str] = Counter()
         self.steps = 0
+        self._ended_seconds = 0.0  # of all lives that ended
         self.agenda = Agenda()
         self.stale_timers = 0
         self.fire_timer = self._fire  # bound once: a sweep recognises timers by it
@@ -117,6 +118,7 @@ class Simulator:
 
     def _start(self, node: SimNode) -> Host:
         node.life += 1
+        node.born = self.now
 
         def make_effects(host: Host, instance: Instance) -> SimEffects:
             effects = SimEffects(self, node, host, instance)
@@ -142,7 +144,7 @@ class Simulator:
         if node.disk is not None:
             node.disk.crash(keep, self.rng)
         self.traffic.hang_up(node, "crashed")
-        node.forget_life()
+        self._bury(node)
 
     def stop(self, name: NodeId) -> None:
         """Stop a node gracefully: what it says on leaving still leaves."""
@@ -157,7 +159,17 @@ class Simulator:
         if node.disk is not None:
             node.disk.crash("all", self.rng)
         self.traffic.hang_up(node, "stopped")
+        self._bury(node)
+
+    def _bury(self, node: SimNode) -> None:
+        self._ended_seconds += self.now - node.born
         node.forget_life()
+
+    @property
+    def node_seconds(self) -> float:
+        """How long all nodes together have lived."""
+        alive = (self.now - node.born for node in self.nodes.values() if node.host is not None)
+        return self._ended_seconds + sum(alive)
 
     def pause(self, name: NodeId) -> None:
         """Freeze a process as SIGSTOP does: nothing is lost, nothing is handled."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from hashlib import blake2b
-from typing import Any, TypeAlias
+from typing import Any, BinaryIO, TypeAlias
 
 import msgspec
 
@@ -48,3 +48,17 @@ class TraceHash:
 def _type_name(value: object) -> str:
     """Stand in for a timer's key that cannot be encoded: its address is no property of a run."""
     return type(value).__qualname__
+
+
+class TraceFile:
+    """A reader that writes each step as one line of JSON."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._encode = msgspec.json.Encoder(enc_hook=repr).encode
+
+    def __call__(self, line: TraceLine) -> None:
+        """Write one step."""
+        at, node, kind, detail = line
+        self._file.write(self._encode({"at": at, "node": node, "kind": kind, "detail": detail}))
+        self._file.write(b"\n")

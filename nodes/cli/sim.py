@@ -1,0 +1,112 @@
+"""`overlay sim SCENARIO`: run one scenario in the simulator."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nodes.cli.output import AsJson, complain, console, print_json, print_table
+
+if TYPE_CHECKING:
+    from nodes.scenarios.running import RunResult
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(sim)
+
+
+def sim(
+    scenario: Annotated[str, typer.Argument(help="Its name; --list shows all.")] = "",
+    seed: Annotated[int, typer.Option(help="Everything follows from it.")] = 1,
+    nodes: Annotated[int, typer.Option(min=0, help="How many; 0: as the scenario likes.")] = 0,
+    wire: Annotated[bool, typer.Option("--wire", help="Pass messages through the codec.")] = False,
+    check_every: Annotated[int, typer.Option(min=0, help="Steps between two checks.")] = 1,
+    trace: Annotated[Path | None, typer.Option(help="Write every step, as JSON lines.")] = None,
+    list_all: Annotated[bool, typer.Option("--list", help="List the scenarios.")] = False,
+    json: AsJson = False,
+) -> None:
+    """Run one scenario in the simulator."""
+    from nodes.scenarios.registry import all_scenarios, find
+
+    if list_all:
+        entries = all_scenarios()
+        if json:
+            print_json([{"name": e.name, "nodes": e.nodes, "about": e.about} for e in entries])
+        else:
+            print_table(("scenario", "nodes", ""), [(e.name, e.nodes, e.about) for e in entries])
+        return
+    if not scenario:
+        complain("which scenario? `overlay sim --list` shows them all")
+        raise typer.Exit(2)
+    find(scenario)  # before anything is written
+    result = _run(
+        scenario, seed, nodes, wire=wire, check_every=check_every, trace=trace, quiet=json
+    )
+    if json:
+        print_json(result)
+    else:
+        _summarise(result)
+    if not result.passed:
+        raise typer.Exit(1)
+
+
+def _run(
+    scenario: str,
+    seed: int,
+    nodes: int,
+    *,
+    wire: bool,
+    check_every: int,
+    trace: Path | None,
+    quiet: bool,
+) -> "RunResult":
+    from contextlib import ExitStack
+
+    from nodes.scenarios.running import run_scenario
+    from overlay.sim import Simulator
+    from overlay.sim.trace import TraceFile
+
+    with ExitStack() as open_until_done:
+        reader = None
+        if trace is not None:
+            try:
+                reader = TraceFile(open_until_done.enter_context(trace.open("wb")))
+            except OSError as error:
+                complain(f"cannot write the trace {trace}: {error.strerror}")
+                raise typer.Exit(1) from None
+        status = None
+        if not quiet:
+            status = open_until_done.enter_context(console().status(scenario))
+
+        def show(what: str, sim: Simulator) -> None:
+            if status is not None:
+                status.update(f"{scenario} at {sim.now:.2f} s: waiting for {what}")
+
+        return run_scenario(
+            scenario,
+            seed,
+            nodes,
+            wire=wire,
+            check_every=check_every,
+            reader=reader,
+            on_wait=show,
+        )
+
+
+def _summarise(result: "RunResult") -> None:
+    rate = result.messages / result.wall_seconds if result.wall_seconds else 0.0
+    print_table(
+        ("", ""),
+        [
+            ("verdict", "passed" if result.passed else "FAILED"),
+            ("nodes", result.nodes),
+            ("simulated", f"{result.virtual_seconds:.3f} s, {result.node_hours:.3f} node-hours"),
+            ("messages", f"{result.messages:,} delivered, {rate:,.0f} per second"),
+            ("took", f"{result.wall_seconds:.2f} s"),
+            ("trace hash", result.trace_hash),
+        ],
+        title=f"{result.scenario}, seed {result.seed}",
+    )
+    if not result.passed:
+        complain(result.failure)
