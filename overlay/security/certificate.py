@@ -6,6 +6,7 @@ X.509 v3, signed by the overlay's P-256 authority, with an Ed25519 key. The name
 
 from __future__ import annotations
 
+import warnings
 from collections import OrderedDict
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -17,6 +18,7 @@ from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives._serialization import Encoding
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from cryptography.utils import CryptographyDeprecationWarning
 from cryptography.x509.oid import NameOID
 from cryptography.x509.verification import PolicyBuilder, Store, VerificationError
 
@@ -38,6 +40,7 @@ REMEMBERED = 4096  # verified certificates, about 1 KB each
 _UNPARSABLE = (
     ValueError,
     TypeError,
+    CryptographyDeprecationWarning,
     UnsupportedAlgorithm,
     LocalProtocolError,
     msgspec.DecodeError,
@@ -229,7 +232,15 @@ class Verifier:
 
 def _read_claims(certificate: bytes) -> _Claims:
     try:
-        parsed = x509.load_der_x509_certificate(certificate)
+        with warnings.catch_warnings():
+            # What the library only frowns upon (a serial of 0) our authority never makes, and a
+            # stranger must not be able to write to our stderr.
+            warnings.simplefilter("error", CryptographyDeprecationWarning)
+            parsed = x509.load_der_x509_certificate(certificate)
+        if not certificate.endswith(b"\0" + parsed.signature):
+            # The one byte that neither DER nor the signature pins: how many of the last bits
+            # are unused. A fingerprint must not have several spellings.
+            raise ValueError("its signature has unused bits")
         extensions = parsed.extensions
         names = extensions.get_extension_for_class(x509.SubjectAlternativeName).value
         (uri,) = names.get_values_for_type(x509.UniformResourceIdentifier)

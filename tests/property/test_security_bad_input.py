@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from overlay.errors import RemoteProtocolError, SecurityError
@@ -84,7 +84,6 @@ def test_random_bytes_are_no_certificate(data: bytes) -> None:
 
 
 @given(changes)
-@settings(max_examples=300)
 def test_a_mutated_certificate_is_refused(edits: list[tuple[int, int, str]]) -> None:
     changed = mutate(node().certificate, edits)
     if changed != node().certificate:
@@ -98,7 +97,6 @@ def test_random_bytes_are_no_datagram(data: bytes, start: bytes) -> None:
 
 
 @given(changes, st.booleans(), st.binary(max_size=50))
-@settings(max_examples=200)
 def test_a_mutated_datagram_is_refused(
     edits: list[tuple[int, int, str]], with_certificate: bool, body: bytes
 ) -> None:

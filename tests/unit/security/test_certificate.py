@@ -120,6 +120,42 @@ def test_every_truncation_is_malformed(ada: Credentials) -> None:
     assert reason_of(verifier, bytes(MAX_CERTIFICATE + 1)) == "certificate-malformed"
 
 
+def test_what_the_library_would_warn_of_is_refused_in_silence(
+    ada: Credentials, recwarn: pytest.WarningsRecorder
+) -> None:
+    number = ada.identity.serial
+    serial = number.to_bytes(number.bit_length() // 8 + 1, "big")  # as DER writes it
+    negative = bytes((serial[0] | 0x80,)) + serial[1:]
+    changed = ada.certificate.replace(serial, negative, 1)
+    assert changed != ada.certificate
+    assert reason_of(ada.verifier(), changed) == "certificate-malformed"
+    assert not recwarn.list
+
+
+def test_every_changed_byte_is_noticed(ada: Credentials) -> None:
+    verifier = ada.verifier()
+    for at in range(len(ada.certificate)):
+        for flip in (0x01, 0x02, 0x07, 0x10, 0x80):
+            changed = bytearray(ada.certificate)
+            changed[at] ^= flip
+            assert reason_of(verifier, bytes(changed)) in {
+                "certificate-malformed",
+                "certificate-untrusted",
+                "certificate-wrong-overlay",
+            }
+
+
+def test_unused_bits_are_not_a_second_spelling(authority: Authority) -> None:
+    """Where a signature happens to end in a zero bit, DER lets that bit be called unused."""
+    while True:
+        node = authority.issue("even", RIGHTS, now=NOW)
+        signature = x509.load_der_x509_certificate(node.certificate).signature
+        if signature[-1] % 2 == 0:
+            break
+    changed = node.certificate[: -len(signature) - 1] + b"\x01" + signature
+    assert reason_of(node.verifier(), changed) == "certificate-malformed"
+
+
 def test_revocation_reaches_a_remembered_certificate(tmp_path: Path) -> None:
     authority = Authority.create(tmp_path, "lab", now=NOW)
     eve, ada = (authority.issue(name, RIGHTS, now=NOW) for name in ("eve", "ada"))
