@@ -88,8 +88,11 @@ class Links:
         link = self.by_name.get(peer)
         if link is not None and link.candidates != known:
             link.candidates = known
-            if link.state is State.WAITING:
-                link.deadline = self.now()  # a new address is worth an attempt at once
+            if link.state is not State.OPEN and link.endpoint not in known:
+                now = self.now()
+                if link.state is not State.WAITING:
+                    link.fail("it moved", now)  # it restarted: nobody answers where it was
+                link.deadline = now  # a new address is worth an attempt at once
 
     def learn_key(self, peer: NodeId, curve_key: bytes) -> None:
         """Remember the key that a verified certificate binds to that name."""
