@@ -97,7 +97,7 @@ class Driver:
         self._life = os.urandom(8)
         self._wall = time.time() - time.monotonic()  # fixed: our clock never jumps
         self._started_at = self.now()
-        self._sizes = Sizes(FRAMEWORK_MESSAGES)
+        self.sizes = Sizes(FRAMEWORK_MESSAGES, self.limits)
         self._reader = BatchReader((), self.limits)
         self._rng = Random(seed) if seed is not None else Random()
         self._epoll = select.epoll()
@@ -120,7 +120,7 @@ class Driver:
             self._trust,
             self.net,
             self.limits,
-            self._sizes,
+            self.sizes,
             self._rng,
             me=self.name,
             hello=self._hello,
@@ -281,7 +281,7 @@ class Driver:
 
     def _learn_messages(self) -> None:
         kinds = self.host.message_types
-        self._sizes.learn(kinds)
+        self.sizes.learn(kinds)
         self._reader.learn(kinds)
 
     def start_instance(self, protocol: OverlayProtocol) -> None:
@@ -433,12 +433,12 @@ class Driver:
 
     def send_to_many(self, to: Sequence[NodeId], scope: Scope, msg: Message) -> None:
         """Encode once, queue on each link."""
-        if msg.__class__ in self._sizes.with_payload:
+        if msg.__class__ in self.sizes.with_payload:
             for peer in to:  # its payload may be a part of its own: nothing to encode
                 self.send_one(peer, scope, msg)
             return
-        encoded = msgspec.Raw(msgspec.msgpack.encode(msg))
-        size = len(encoded)
+        encoded = msgspec.msgpack.encode(msg)
+        size, raw = self.sizes.of_encoded(encoded), msgspec.Raw(encoded)
         for peer in to:
             if peer == self.name:
                 self.send_first(peer, scope, msg)
@@ -447,7 +447,7 @@ class Driver:
             if not link.dirty:
                 link.dirty = True
                 self.links.dirty.append(link)
-            if not link.writer.put_encoded(scope, encoded, size):
+            if not link.writer.put_encoded(scope, raw, size):
                 link.flush()
 
     def send_one(self, peer: NodeId, scope: Scope, msg: Message) -> None:

@@ -16,29 +16,37 @@ if TYPE_CHECKING:
 class NetEffects(HostEffects):
     """Hands everything to the node's driver; `send` is the hot path."""
 
-    __slots__ = ("_by_name", "_driver", "_links", "_scope")
+    __slots__ = ("_by_name", "_driver", "_inline", "_scope", "_with_payload")
 
     def __init__(self, driver: Driver, host: Host, instance: Instance) -> None:
         super().__init__(host, instance)
         self._driver = driver
         self._scope = instance.scope
-        self._links = driver.links
         self._by_name = driver.links.by_name
+        self._with_payload = driver.sizes.with_payload
+        self._inline = driver.limits.payload_inline
 
     def send(self, to: NodeId | Sequence[NodeId], msg: Message) -> None:
         """Queue on the link to each peer; a batch that is full leaves at once."""
-        if type(to) is not str:
+        try:
+            link = self._by_name.get(to)  # type: ignore[arg-type]
+        except TypeError:  # a list of peers does not hash
+            link = None
+        if link is not None:
+            # A small message that joins an open batch of this scope: most are that.
+            base = self._with_payload.get(type(msg))
+            if base is not None:
+                size = base + len(msg.payload)  # type: ignore[attr-defined]
+                writer = link.writer
+                left = writer.left - size
+                if left >= 0 and writer.scope == self._scope and size < self._inline:
+                    writer.left = left
+                    writer.push(msg)
+                    return
+        if type(to) is str:
+            self._driver.send_one(to, self._scope, msg)
+        else:
             self._driver.send_to_many(to, self._scope, msg)
-            return
-        link = self._by_name.get(to)
-        if link is None:
-            self._driver.send_first(to, self._scope, msg)
-            return
-        if not link.dirty:
-            link.dirty = True
-            self._links.dirty.append(link)
-        if not link.writer.put(self._scope, msg):
-            link.flush()
 
     def cast(self, address: UdpAddress | Group, msg: Message) -> None:
         """Sign and send one datagram."""

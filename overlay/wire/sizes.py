@@ -12,7 +12,12 @@ from collections.abc import Iterable
 import msgspec
 from msgspec import inspect
 
+from overlay.limits import Limits
 from overlay.protocol import Message
+
+BATCH_BYTES = 60_000
+"""A batch is closed at this size. Larger ones gained nothing, and a head that is shorter than
+`limits.string_bytes` spares the reader a look at each string."""
 
 _HEADER = 10  # array header and tag
 _SCALAR = 9  # the longest MessagePack number
@@ -23,7 +28,10 @@ _UTF8 = 4  # bytes that one character can take
 class Sizes:
     """Size bounds of the message types of one node."""
 
-    def __init__(self, kinds: Iterable[type[Message]] = ()) -> None:
+    def __init__(self, kinds: Iterable[type[Message]], limits: Limits) -> None:
+        # Counting each message as at least this long keeps a batch under limits.batch_messages
+        # without counting messages.
+        self._least = -(-BATCH_BYTES // limits.batch_messages)
         self.with_payload: dict[type[Message], int] = {}
         """Types whose one variable field is `payload`: what the rest takes at most."""
         self.bounded: dict[type[Message], tuple[int, tuple[tuple[str, int], ...]]] = {}
@@ -54,12 +62,12 @@ class Sizes:
             else:
                 return  # neither table has it: measured by encoding
         if variable == [("payload", 1)]:
-            self.with_payload[kind] = constant
+            self.with_payload[kind] = max(constant, self._least)
         else:
             self.bounded[kind] = (constant, tuple(variable))
 
     def bound(self, msg: Message) -> tuple[int, Message | msgspec.Raw]:
-        """Return at least the bytes that `msg` takes, and what to hand to the encoder."""
+        """Return what to count `msg` as, and what to hand to the encoder."""
         kind = type(msg)
         base = self.with_payload.get(kind)
         if base is not None:
@@ -69,6 +77,10 @@ class Sizes:
             size, variable = rule
             for name, each in variable:
                 size += each * len(getattr(msg, name))
-            return size, msg
+            return max(size, self._least), msg
         encoded = self._encoder.encode(msg)
-        return len(encoded), msgspec.Raw(encoded)
+        return self.of_encoded(encoded), msgspec.Raw(encoded)
+
+    def of_encoded(self, encoded: bytes) -> int:
+        """What to count a message as that is encoded already."""
+        return max(len(encoded), self._least)

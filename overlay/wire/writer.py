@@ -12,13 +12,9 @@ from overlay.errors import LocalProtocolError
 from overlay.limits import Limits
 from overlay.protocol import Message, Scope
 from overlay.wire.frames import FRAMEWORK_SCOPE, VERSION, Piece, PieceStart
-from overlay.wire.sizes import Sizes
+from overlay.wire.sizes import BATCH_BYTES, Sizes
 
 Part: TypeAlias = bytes | memoryview
-
-BATCH_BYTES = 60_000
-"""A batch is closed at this size. Larger ones gained nothing, and a head that is shorter than
-`limits.string_bytes` spares the reader a look at each string."""
 
 ATTACHED_BYTES = 1 << 20  # parts of one frame together: enough to share a send, few to hold back
 
@@ -33,17 +29,16 @@ class BatchWriter:
         "_encoder",
         "_granted",
         "_inline",
-        "_least",
-        "_left",
         "_limits",
-        "_push",
         "_room",
         "_runs",
-        "_scope",
         "_sizes",
         "_with_payload",
         "dropped",
         "frames",
+        "left",
+        "push",
+        "scope",
         "version",
     )
 
@@ -57,16 +52,16 @@ class BatchWriter:
         self._with_payload = sizes.with_payload
         self._limits = limits
         self._inline = limits.payload_inline
-        # Counting each message as at least this long keeps a batch under limits.batch_messages
-        # without counting messages.
-        self._least = -(-BATCH_BYTES // limits.batch_messages)
         self._clock = clock
         self._encoder = msgspec.msgpack.Encoder()
         self._room = capacity  # bytes that all closed batches may still take
         self._runs: list[tuple[Scope, list[Any]]] = []  # the open batch
-        self._scope: Scope | None = None
-        self._push: Callable[[Any], None] = [].append
-        self._granted = self._left = min(capacity, BATCH_BYTES)  # bytes for the open batch
+        # These three are the fast path of `NetEffects.send`: while `scope` is that of the last
+        # message and `left` has room, a small message is queued by taking its bytes off `left`
+        # and calling `push`.
+        self.scope: Scope | None = None
+        self.push: Callable[[Any], None] = [].append
+        self._granted = self.left = min(capacity, BATCH_BYTES)  # bytes for the open batch
         self._attached: list[tuple[int, Part]] = []
         self._attached_bytes = 0
 
@@ -77,7 +72,7 @@ class BatchWriter:
     @property
     def room(self) -> int:
         """Bytes that may still be queued."""
-        return self._room - (self._granted - self._left)
+        return self._room - (self._granted - self.left)
 
     def put(self, scope: Scope, msg: Message) -> bool:
         """Queue one message; False when that closed a batch, which is then worth sending.
@@ -87,11 +82,6 @@ class BatchWriter:
         base = self._with_payload.get(type(msg))
         if base is not None:
             size = base + len(msg.payload)  # type: ignore[attr-defined]
-            left = self._left - size
-            if left >= 0 and scope == self._scope and size < self._inline:
-                self._left = left
-                self._push(msg)
-                return True
             if size >= self._inline:
                 return self._put_large(scope, msg, size)
             return self._append(scope, msg, size)
@@ -108,23 +98,22 @@ class BatchWriter:
         return self._append(scope, encoded, size)
 
     def _append(self, scope: Scope, encodable: Message | msgspec.Raw, size: int) -> bool:
-        size = max(size, self._least)
         if size > self.room:
             self.dropped += 1
             return True
-        closed = size > self._left and bool(self._runs)
+        closed = size > self.left and bool(self._runs)
         if closed:
             self.pack()
-        if scope != self._scope:
+        if scope != self.scope:
             self._begin_run(scope)
-        self._left -= size  # below zero for one message that is longer than a batch
-        self._push(encodable)
+        self.left -= size  # below zero for one message that is longer than a batch
+        self.push(encodable)
         return not closed
 
     def _begin_run(self, scope: Scope) -> None:
         run: list[Any] = []
-        self._scope = scope
-        self._push = run.append
+        self.scope = scope
+        self.push = run.append
         self._runs.append((scope, run))
 
     def _put_large(self, scope: Scope, msg: Message, size: int) -> bool:
@@ -140,8 +129,9 @@ class BatchWriter:
             return self._attach(scope, bare, payload)
         start = PieceStart(scope, len(payload), self._encoder.encode(bare))
         size_of_start, _ = self._sizes.bound(start)
+        piece_bytes, _ = self._sizes.bound(Piece(b""))
         pieces = -(-len(payload) // self._limits.frame_bytes)
-        if size + size_of_start + pieces * self._least > self.room:
+        if size + size_of_start + pieces * piece_bytes > self.room:
             self.dropped += 1
             return True
         self._append(FRAMEWORK_SCOPE, start, size_of_start)
@@ -153,7 +143,7 @@ class BatchWriter:
 
     def _attach(self, scope: Scope, bare: Message, payload: Part) -> bool:
         size, _ = self._sizes.bound(bare)
-        if size + self._least + len(payload) > self.room:
+        if size + len(payload) > self.room:
             self.dropped += 1
             return True
         if self._attached_bytes and self._attached_bytes + len(payload) > ATTACHED_BYTES:
@@ -174,12 +164,12 @@ class BatchWriter:
         )
         parts: list[Part] = [head]
         parts.extend(payload for _, payload in attached)
-        used = self._granted - self._left
+        used = self._granted - self.left
         self.frames.append((parts, used + self._attached_bytes))
         self._room -= used
-        self._granted = self._left = min(self._room, BATCH_BYTES)
+        self._granted = self.left = min(self._room, BATCH_BYTES)
         self._runs = []
-        self._scope = None
+        self.scope = None
         self._attached = []
         self._attached_bytes = 0
 
@@ -188,7 +178,7 @@ class BatchWriter:
         _, size = self.frames.popleft()
         self._room += size
         if not self._runs:
-            self._granted = self._left = min(self._room, BATCH_BYTES)
+            self._granted = self.left = min(self._room, BATCH_BYTES)
 
     def discard(self) -> int:
         """Drop everything that waits, and return how many frames that was."""
