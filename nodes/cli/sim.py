@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nodes.cli.output import AsJson, complain, console, print_json, print_table
+from overlay.errors import ConfigError
 
 if TYPE_CHECKING:
     from nodes.scenarios.running import RunResult
@@ -39,7 +40,14 @@ def sim(
     if not scenario:
         complain("which scenario? `overlay sim --list` shows them all")
         raise typer.Exit(2)
-    find(scenario)  # before anything is written
+    try:
+        find(scenario)  # before anything is written
+    except ConfigError as error:
+        complain(error)
+        raise typer.Exit(2) from None
+    if nodes == 1:
+        complain("a scenario needs at least 2 nodes; 0 leaves it to the scenario")
+        raise typer.Exit(2)
     result = _run(
         scenario, seed, nodes, wire=wire, check_every=check_every, trace=trace, quiet=json
     )

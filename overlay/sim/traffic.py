@@ -179,7 +179,7 @@ class Traffic:
             sections = self._wire.pass_sections(host, source, sections)
         self._write((at, node.index, source, sections), self._trace, -1)
         if sim.reader is not None:
-            sim.reader((at, node.name, source, sections))
+            sim.reader((at, node.name, "frame", (source, sections)))
         sim.stepping = node
         now = at if node.clock is None else node.clock.read(at)
         self.frames += 1
