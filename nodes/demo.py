@@ -44,7 +44,7 @@ class PeerReport(msgspec.Struct):
     """What one peer did; times in seconds."""
 
     name: str
-    asked: int = 0
+    ended: int = 0  # requests, whichever way
     answered: int = 0
     lost: int = 0
     noticed: float | None = None  # after the kill, that its link to the victim broke
@@ -133,6 +133,8 @@ class Demo:
         await trio.sleep(ECHO_SECONDS)
         before_kill = await self._counts()
 
+        for peer in self._peers.values():
+            peer.lost.clear()  # attempts before they had met
         killed_at = time.time()
         self._peers[VICTIM].process.send_signal(signal.SIGKILL)
         self._say(f"{VICTIM} is killed (SIGKILL)")
@@ -161,7 +163,7 @@ class Demo:
         await trio.sleep(ECHO_SECONDS)
         for name, counts in (await self._counts()).items():
             since = _minus(counts, base[name])
-            reports[name].asked = since["asked"]
+            reports[name].ended = since["answered"] + since["timed_out"]
             reports[name].answered = since["answered"]
             reports[name].lost = since["timed_out"]
         await self._stop(reports)

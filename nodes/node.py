@@ -85,7 +85,7 @@ class Node:
         try:
             await self._life.enter_async_context(self._running())
         except BaseExceptionGroup as group:
-            raise _only_error(group) from group.__cause__
+            raise only_error(group) from group.__cause__
         return self
 
     async def __aexit__(
@@ -98,7 +98,7 @@ class Node:
         try:
             await self._life.__aexit__(kind, error, trace)
         except BaseExceptionGroup as group:
-            alone = _only_error(group)
+            alone = only_error(group)
             if alone is not error:  # the body's own error goes on by itself
                 raise alone from alone.__cause__
 
@@ -234,7 +234,7 @@ def _identify(config: NodeConfig) -> tuple[NodeId, str, Credentials | None]:
     return identity.name, identity.overlay, credentials
 
 
-def _only_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
+def only_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
     """The one error inside of nested groups, so that callers can catch it by its own type."""
     errors: list[BaseException] = []
     pending: list[BaseException] = [group]

@@ -41,7 +41,7 @@ def _show(report: "DemoReport") -> None:
     rows = [
         (
             peer.name,
-            peer.asked,
+            peer.ended,
             peer.answered,
             peer.lost,
             _milliseconds(peer.noticed),
@@ -53,7 +53,7 @@ def _show(report: "DemoReport") -> None:
     victim = report.victim
     columns = (
         "peer",
-        "asked",
+        "echoes",
         "answered",
         "lost",
         f"noticed that {victim} died",
