@@ -150,6 +150,10 @@ class BatchWriter:
             self.pack()
         kept = self._append(scope, bare, size)
         self._room -= len(payload)
+        excess = self.left - self.room
+        if excess > 0:  # the parts leave less for the head than it was granted
+            self.left -= excess
+            self._granted -= excess
         self._attached.append((sum(len(run) for _, run in self._runs) - 1, payload))
         self._attached_bytes += len(payload)
         return kept and self._attached_bytes < ATTACHED_BYTES
