@@ -16,7 +16,7 @@ from urllib.parse import quote, unquote
 import msgspec
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives._serialization import Encoding
+from cryptography.hazmat.primitives._serialization import Encoding  # without ssh and pkcs12
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.utils import CryptographyDeprecationWarning
 from cryptography.x509.oid import NameOID
