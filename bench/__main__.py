@@ -1,0 +1,74 @@
+"""`python -m bench NAME [--json]`: run one benchmark, or `all`; exit 0 when it could measure."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from difflib import get_close_matches
+from importlib import import_module
+from pkgutil import iter_modules
+from types import ModuleType
+
+import msgspec
+
+import bench
+from bench.report import Options, Report
+
+
+def benches() -> dict[str, ModuleType]:
+    """Return every module of this folder that has a NAME and a `run(options)`, by that name."""
+    modules = (
+        import_module(f"bench.{found.name}")
+        for found in iter_modules(bench.__path__)
+        if not found.name.startswith("_") and not found.ispkg
+    )
+    return {module.NAME: module for module in modules if hasattr(module, "NAME")}
+
+
+def show(report: Report) -> None:
+    """Print tables for people."""
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
+    cases = Table("case", "median", "unit", "spread", "repeats", title=f"bench {report.bench}")
+    for name, case in report.results.items():
+        figures = (f"{case.median:,.4g}", case.unit, f"{case.spread:.0%}", str(len(case.repeats)))
+        cases.add_row(name, *figures)
+    bars = Table("bar", "value", "unit", "wanted", "holds")
+    for bar in report.bars:
+        wanted = f"{bar.direction} {bar.bar:,.4g}"
+        bars.add_row(bar.name, f"{bar.value:,.4g}", bar.unit, wanted, "yes" if bar.holds else "NO")
+    console.print(cases)
+    console.print(bars)
+    console.print(", ".join(f"{key} {value}" for key, value in report.machine.items()))
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run the command line; the exit code."""
+    known = benches()
+    parser = argparse.ArgumentParser(prog="python -m bench")
+    parser.add_argument("name", help=f"one of: {', '.join(known)}, all")
+    parser.add_argument("--json", action="store_true", help="print one JSON object per benchmark")
+    parser.add_argument("--repeats", type=int, default=Options().repeats)
+    parser.add_argument("--quick", action="store_true", help="small: only shows that it runs")
+    options = parser.parse_args(words)
+    if options.repeats < 1:
+        parser.error("--repeats must be at least 1")
+    names = list(known) if options.name == "all" else [options.name]
+    if names[0] not in known:
+        near = get_close_matches(options.name, known, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}, all"
+        parser.error(f"there is no benchmark {options.name}: {hint}")
+    for name in names:
+        report: Report = known[name].run(Options(options.repeats, options.quick))
+        if options.json:
+            print(msgspec.json.encode(report).decode(), flush=True)
+        else:
+            show(report)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
