@@ -326,6 +326,10 @@ class Core:
                 return ""
             if claim.state != State.ALIVE:
                 self.health.worse()  # others could not reach me: perhaps it is my fault
+                self.reassert(claim.incarnation, now)
+                if claim.accusers:  # the verdict is theirs: they must know before all others
+                    self.effects.send(claim.accusers, Gossip((self.myself,)))
+                return ""
         elif claim.seniority < mine.seniority and claim.state == State.ALIVE:
             # Only that life itself can have gone above mine. Old memories may do so too, but each
             # only once, and I go above them all.

@@ -11,6 +11,7 @@ from protocols.membership.records import Record
 from protocols.membership.suspicion import suspicion_timeout
 
 SUSPECT = "suspect"  # the alarm ("suspect", name): a suspect had its time
+SECOND_HAND = 2.0  # probe periods that those who only heard of a suspicion wait for its accusers
 
 
 class Suspects(Watcher):
@@ -35,9 +36,11 @@ class Suspects(Watcher):
         timeout = suspicion_timeout(
             core.settings, len(core.table), len(record.accusers), record.abrupt
         )
-        core.alarms.set(
-            (SUSPECT, record.name), max(0.0, since + timeout * core.health.factor - now)
-        )
+        timeout *= core.health.factor
+        if core.me not in record.accusers:
+            # A refutation reaches the accusers first: the verdict is theirs, unless they die too.
+            timeout += SECOND_HAND * core.settings.probe_period
+        core.alarms.set((SUSPECT, record.name), max(0.0, since + timeout - now))
         if first and core.me not in record.accusers and self._is_witness(record.name):
             self._prober.verify(record.name, now)
 
