@@ -111,7 +111,7 @@ class Link:
             parts, size = frames[0]
             try:
                 if len(parts) == 1:
-                    self._dealer.send(parts[0], zmq.NOBLOCK)
+                    self._dealer.send(parts[0], zmq.NOBLOCK, copy=len(parts[0]) < 16384)
                 else:
                     self._dealer.send_multipart(parts, zmq.NOBLOCK, copy=False)
             except zmq.Again:
@@ -133,6 +133,7 @@ class Link:
         self.endpoint = endpoint
         dealer = links.context.socket(zmq.DEALER)
         dealer.linger = 0
+        dealer.copy_threshold = 16384
         dealer.set(zmq.RECONNECT_IVL, -1)
         dealer.set(zmq.SNDHWM, links.net.link_frames)
         dealer.set(zmq.MAXMSGSIZE, 65_536)  # only Welcome and Refusal come this way
