@@ -1,0 +1,1 @@
+"""Targets for atheris: `make fuzz`."""

@@ -1,0 +1,183 @@
+"""`overlay peer`, `status`, `stop`, `echo` and `demo` as people run them: real processes."""
+
+import json
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.net.processes import DEADLINE, OVERLAY, environment, overlay, peer
+
+
+@pytest.fixture
+def runtime(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("r")
+
+
+def test_a_peer_tells_its_address_first_and_says_that_it_is_insecure(runtime: Path) -> None:
+    with peer(runtime, "--name", "ada", "--insecure", "--zone", "west") as ada:
+        assert ada.told["name"] == "ada"
+        assert ada.told["insecure"] is True
+        assert ada.address == ada.told["endpoints"][0]
+        assert ada.address.startswith("tcp://127.0.0.1:")
+        status = json.loads(overlay(runtime, "status", "--json").stdout)["nodes"]
+        assert [(node["name"], node["zone"], node["insecure"]) for node in status] == [
+            ("ada", "west", True)
+        ]
+        assert "INSECURE" in overlay(runtime, "status").stdout
+        ada.signal(signal.SIGTERM)
+        code, errors = ada.ended()
+    assert code == 0
+    assert "ada runs INSECURE" in errors
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_stops_it_soon_and_further_ones_are_harmless(runtime: Path, number: int) -> None:
+    with peer(runtime, "--name", "ada", "--insecure") as ada:
+        began = time.monotonic()
+        while ada.process.poll() is None and time.monotonic() - began < DEADLINE:
+            ada.signal(number)  # as fast as we can
+        code, errors = ada.ended()
+    assert code == 0
+    assert "Traceback" not in errors
+    assert list((runtime / "zmq-overlay").iterdir()) == []
+
+
+def test_what_a_killed_peer_left_is_cleaned_up(runtime: Path) -> None:
+    with peer(runtime, "--name", "ada", "--insecure") as ada:
+        ada.signal(signal.SIGKILL)
+        ada.ended()
+    assert len(list((runtime / "zmq-overlay").iterdir())) == 1
+    assert "no node runs" in overlay(runtime, "status").stdout
+    assert list((runtime / "zmq-overlay").iterdir()) == []
+
+
+def test_stop_by_name_and_all(runtime: Path) -> None:
+    with (
+        peer(runtime, "--name", "ada", "--insecure") as ada,
+        peer(runtime, "--name", "bob", "--insecure") as bob,
+    ):
+        done = overlay(runtime, "stop", "ada")
+        assert (done.returncode, done.stdout) == (0, "ada stopped\n")
+        assert ada.ended()[0] == 0
+        wrong = overlay(runtime, "stop", "ada")
+        assert wrong.returncode == 1
+        assert wrong.stderr == ("overlay: no node 'ada' runs on this machine (running: bob)\n")
+        done = overlay(runtime, "stop", "--all", "--json")
+        assert json.loads(done.stdout) == {"stopped": ["bob"], "running": []}
+        assert bob.ended()[0] == 0
+
+
+def test_keys_then_peers_then_echo(runtime: Path) -> None:
+    refused = overlay(runtime, "peer", "--name", "ada")
+    assert refused.returncode == 1
+    assert "run `overlay keys init` (once), then `overlay keys issue ada" in refused.stderr
+    assert overlay(runtime, "keys", "init").returncode == 0
+    for name in ("ada", "bob", "cyn"):
+        assert overlay(runtime, "keys", "issue", name, "--zone", "west").returncode == 0
+    with peer(runtime, "--name", "ada", "--zone", "west") as ada:
+        assert ada.told["insecure"] is False
+        with peer(runtime, "--name", "bob", "--seed", ada.address, "--events") as bob:
+            assert bob.process.stdout is not None
+            line = json.loads(bob.process.stdout.readline())
+            assert (line["event"], line["peer"]) == ("link-up", "ada")
+        echo = ("echo", ada.address, "--name", "cyn", "--bind", "127.0.0.1:0", "--pause", "0")
+        patience = ("--within", "50", "--set", "echo.timeout=30")
+        asked = overlay(runtime, *echo, *patience, "--count", "3", "--json")
+        assert asked.returncode == 0, asked.stderr
+        assert json.loads(asked.stdout)["answered"] == 3
+        outsider = overlay(runtime, *echo, "--insecure", "--within", "1")
+        assert outsider.returncode == 1
+        assert outsider.stderr.startswith("overlay: nobody let us in at tcp://127.0.0.1:")
+
+
+def test_a_peer_outlives_its_reader(runtime: Path) -> None:
+    with peer(runtime, "--name", "ada", "--insecure", "--events") as ada:
+        assert ada.process.stdout is not None
+        ada.process.stdout.close()
+        echo = ("echo", ada.address, "--insecure", "--bind", "127.0.0.1:0", "--count", "1")
+        patience = ("--within", "50", "--set", "echo.timeout=30")
+        assert overlay(runtime, *echo, *patience).returncode == 0
+        assert overlay(runtime, "stop", "ada").returncode == 0
+        assert ada.process.wait(DEADLINE) == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["--insecure", "--bind", "nowhere"], "address 'nowhere': write HOST:PORT"),
+        (["--insecure", "--set", "echo.timeuot=1"], "did you mean echo.timeout?"),
+        (["--insecure", "--profile", "lna"], "did you mean lan?"),
+        (["--insecure", "--config", "/nonexistent.toml"], "/nonexistent.toml: no such file"),
+        (["--insecure", "--name", "a/b"], "name"),
+    ],
+)
+def test_what_cannot_start_says_why_in_one_line(
+    runtime: Path, words: list[str], complaint: str
+) -> None:
+    done = overlay(runtime, "peer", *words)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert complaint in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_through_typer_it_is_the_same_peer(runtime: Path) -> None:
+    """An option that the lean parser leaves to typer still ends in the lean process."""
+    command = [*OVERLAY, "peer", "--name", "ada", "--insecure", "--bind=127.0.0.1:0", "--"]
+    process = subprocess.Popen(
+        command, env=environment(runtime), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("tcp://127.0.0.1:")
+        modules = Path(f"/proc/{process.pid}/cmdline").read_text()
+        assert "nodes.peer_process" in modules
+        process.terminate()
+        assert process.wait(DEADLINE) == 0
+    finally:
+        process.kill()
+        process.communicate(timeout=DEADLINE)
+
+
+def test_the_demo_shows_what_it_promises(runtime: Path) -> None:
+    done = subprocess.run(
+        [*OVERLAY, "demo", "--json"],
+        env=environment(runtime),
+        capture_output=True,
+        text=True,
+        timeout=110,
+    )
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert len(report["peers"]) == 8
+    assert report["failures"] == []
+    for one in report["peers"]:
+        assert one["answered"] > 0
+        if one["name"] != report["victim"]:
+            assert one["noticed"] >= 0
+            assert one["reunited"] >= 0
+
+
+def test_an_interrupted_demo_leaves_nothing_behind(runtime: Path) -> None:
+    (runtime / "tmp").mkdir()
+    process = subprocess.Popen(
+        [*OVERLAY, "demo"],
+        env=environment(runtime) | {"TMPDIR": str(runtime / "tmp")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        assert "8 peers run" in process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=DEADLINE)
+        assert process.returncode == 1
+        assert errors == "overlay: interrupted; all peers are stopped, nothing is left behind\n"
+        assert list((runtime / "tmp").iterdir()) == []
+    finally:
+        process.kill()
+        process.communicate(timeout=DEADLINE)

@@ -1,0 +1,1 @@
+"""Tests of the driver's parts that need no sockets."""
