@@ -49,7 +49,7 @@ class Limits(Settings, frozen=True, kw_only=True):
             16 * MIB,
             "longest text in a message: names, topics and patterns are short, bulk is payload",
         ),
-    ] = 64 * KIB
+    ] = 128 * KIB
     payload_inline: Annotated[
         int,
         bounded(

@@ -61,6 +61,15 @@ class NetSettings(Settings, frozen=True, kw_only=True):
     stop_within: Annotated[
         float, bounded("s", 0.1, 60, "how long a stopping node may take to send what waits")
     ] = 1.0
+    keep_freed: Annotated[
+        int,
+        bounded(
+            "bytes",
+            0,
+            1 << 30,
+            "freed memory that the process keeps for the next batch; 0 leaves malloc as it is",
+        ),
+    ] = 64 << 20
     multicast_hops: Annotated[
         int, bounded("hops", 0, 255, "how many routers a multicast datagram may cross")
     ] = 1

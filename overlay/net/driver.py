@@ -33,6 +33,7 @@ from overlay.net.inbound import Inbound, Session
 from overlay.net.introduction import INTRODUCTION_MAGIC, Introductions, certificate_path
 from overlay.net.link import Link
 from overlay.net.links import Links
+from overlay.net.memory import keep_freed
 from overlay.net.refusals import Refusals
 from overlay.net.status import DriverStatus, link_status, session_status
 from overlay.net.store import Store
@@ -64,6 +65,7 @@ log = logging.getLogger("overlay.net")
 T = TypeVar("T")
 
 REFRESH_TRUST = 5.0  # s between looks for a newer revocation list
+POLLIN = int(zmq.POLLIN)  # arithmetic with zmq's own flags is slow
 LOOPBACK_CAP = 10_000  # messages to itself that a node may have waiting
 
 
@@ -169,6 +171,7 @@ class Driver:
             raise LocalProtocolError("a driver runs once: make a new one to start again")
         self._ran = True
         try:
+            keep_freed(self.net.keep_freed)
             self._learn_messages()
             self._bind()
             async with trio.open_nursery() as nursery:
@@ -314,7 +317,8 @@ class Driver:
             else:
                 await trio.lowlevel.checkpoint()
             self._wake = trio.Event()
-            self._tick()
+            while self._tick():  # what a tick leaves wakes nobody up: ZMQ_FD tells only of changes
+                await trio.lowlevel.checkpoint()
 
     def _due_at(self) -> float:
         at = self.timers.next_at()
@@ -346,17 +350,20 @@ class Driver:
         self._in_tick = True
         try:
             now = self.now()
+            more = self._inbound.drain(now)
             for fd, _ in self._epoll.poll(0):
                 ready = self._watched.get(fd)
                 if ready is not None:  # an earlier one of this tick may have closed it
                     ready(now)
-            more = self._inbound.drain(now)
             self._run_timers(now)
             if now >= self._sweep_at:
                 self._sweep(now)
             self._flush(now)
             return (
-                more or bool(int(self._router.get(zmq.EVENTS)) & zmq.POLLIN) or bool(self._loopback)
+                more
+                or bool(self._loopback)
+                or self._inbound.ending
+                or bool(int(self._router.get(zmq.EVENTS)) & POLLIN)
             )
         finally:
             self._in_tick = False
@@ -448,7 +455,7 @@ class Driver:
                 link.dirty = True
                 self.links.dirty.append(link)
             if not link.writer.put_encoded(scope, raw, size):
-                link.flush()
+                link.push()
 
     def send_one(self, peer: NodeId, scope: Scope, msg: Message) -> None:
         """Queue on the link to one peer."""
@@ -460,7 +467,7 @@ class Driver:
             link.dirty = True
             self.links.dirty.append(link)
         if not link.writer.put(scope, msg):
-            link.flush()
+            link.push()
 
     def cast(self, address: UdpAddress | Group, scope: Scope, msg: Message) -> None:
         """Sign and send one datagram."""
@@ -565,6 +572,10 @@ class Driver:
         """What `overlay status` shows."""
         now = self.now()
         counters = self.counts + self.links.counts + self._datagrams.counts + self._inbound.counts
+        counters["bytes received"] = self._inbound.bytes_received
+        counters["messages received"] = self._inbound.messages_received
+        counters["bytes sent"] = self.links.bytes_sent
+        counters["frames sent"] = self.links.frames_sent
         counters["messages dropped"] = sum(
             link.writer.dropped for link in self.links.by_name.values()
         )

@@ -28,21 +28,18 @@ class NetEffects(HostEffects):
 
     def send(self, to: NodeId | Sequence[NodeId], msg: Message) -> None:
         """Queue on the link to each peer; a batch that is full leaves at once."""
+        # First what most are: small, for a peer with a link, joining an open batch of this scope.
         try:
-            link = self._by_name.get(to)  # type: ignore[arg-type]
-        except TypeError:  # a list of peers does not hash
-            link = None
-        if link is not None:
-            # A small message that joins an open batch of this scope: most are that.
-            base = self._with_payload.get(type(msg))
-            if base is not None:
-                size = base + len(msg.payload)  # type: ignore[attr-defined]
-                writer = link.writer
-                left = writer.left - size
-                if left >= 0 and writer.scope == self._scope and size < self._inline:
-                    writer.left = left
-                    writer.push(msg)
-                    return
+            writer = self._by_name[to].writer  # type: ignore[index]
+            size = self._with_payload[msg.__class__] + len(msg.payload)  # type: ignore[attr-defined]
+        except (KeyError, TypeError):  # no link, no such type, or a list of peers
+            pass
+        else:
+            left = writer.left - size
+            if left >= 0 and writer.scope is self._scope and size < self._inline:
+                writer.left = left
+                writer.push(msg)
+                return
         if type(to) is str:
             self._driver.send_one(to, self._scope, msg)
         else:

@@ -32,6 +32,9 @@ from overlay.wire.writer import BatchWriter
 if TYPE_CHECKING:
     from overlay.net.links import Links
 
+NOBLOCK = int(zmq.NOBLOCK)  # arithmetic with zmq's own flags is slow
+POLLIN, POLLOUT = int(zmq.POLLIN), int(zmq.POLLOUT)
+
 _REPLY = msgspec.msgpack.Decoder(Welcome | Refusal)
 _ENCODER = msgspec.msgpack.Encoder()
 
@@ -98,31 +101,37 @@ class Link:
     # -- sending ------------------------------------------------------------------------------
 
     def flush(self) -> None:
-        """Hand as much as possible to ZeroMQ."""
+        """Hand everything that waits to ZeroMQ, as far as it takes it."""
+        if self.state is State.OPEN:
+            self.writer.pack()
+        self.push()
+
+    def push(self) -> None:
+        """Hand the closed batches to ZeroMQ; the open one may still grow."""
         writer = self.writer
         if self.state is not State.OPEN:
             if self.waiting_since is None:
                 self.waiting_since = self._links.now()
             return
         assert self._dealer is not None
-        writer.pack()
+        links = self._links
         frames = writer.frames
         while frames:
             parts, size = frames[0]
             try:
                 if len(parts) == 1:
-                    self._dealer.send(parts[0], zmq.NOBLOCK, copy=len(parts[0]) < 16384)
+                    self._dealer.send(parts[0], NOBLOCK)
                 else:
-                    self._dealer.send_multipart(parts, zmq.NOBLOCK, copy=False)
+                    self._dealer.send_multipart(parts, NOBLOCK, copy=False)
             except zmq.Again:
                 # ZMQ_FD is silent about what a failed send took notice of: ask once more.
-                if int(self._dealer.get(zmq.EVENTS)) & zmq.POLLOUT:
+                if int(self._dealer.get(zmq.EVENTS)) & POLLOUT:
                     continue
                 self.blocked = True
                 return
             writer.sent()
-            self._links.counts["bytes sent"] += size
-            self._links.counts["frames sent"] += 1
+            links.bytes_sent += size
+            links.frames_sent += 1
         self.blocked = False
 
     # -- life ---------------------------------------------------------------------------------
@@ -133,7 +142,7 @@ class Link:
         self.endpoint = endpoint
         dealer = links.context.socket(zmq.DEALER)
         dealer.linger = 0
-        dealer.copy_threshold = 16384
+        dealer.copy_threshold = links.limits.payload_inline  # larger parts are not copied
         dealer.set(zmq.RECONNECT_IVL, -1)
         dealer.set(zmq.SNDHWM, links.net.link_frames)
         dealer.set(zmq.MAXMSGSIZE, 65_536)  # only Welcome and Refusal come this way
@@ -156,7 +165,7 @@ class Link:
         except zmq.ZMQError as error:
             self.fail(f"{endpoint}: {error.strerror}", now)
             return
-        dealer.send(_ENCODER.encode(links.hello()), zmq.NOBLOCK)
+        dealer.send(_ENCODER.encode(links.hello()), NOBLOCK)
         self.look(now)  # what came while we sent wakes nobody up
 
     def look(self, now: float) -> None:
@@ -166,10 +175,10 @@ class Link:
         if dealer is None:
             return
         events = int(dealer.get(zmq.EVENTS))
-        while events & zmq.POLLIN and self._dealer is dealer:
-            self._on_reply(dealer.recv_multipart(zmq.NOBLOCK), now)
+        while events & POLLIN and self._dealer is dealer:
+            self._on_reply(dealer.recv_multipart(NOBLOCK), now)
             events = int(dealer.get(zmq.EVENTS)) if self._dealer is dealer else 0
-        if self.blocked and events & zmq.POLLOUT and self._dealer is dealer:
+        if self.blocked and events & POLLOUT and self._dealer is dealer:
             self.flush()
 
     def _read_monitor(self, now: float) -> None:

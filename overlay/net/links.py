@@ -53,6 +53,8 @@ class Links:
         self.trust = trust
         self.net = net
         self.counts: Counter[str] = Counter()
+        self.bytes_sent = 0
+        self.frames_sent = 0
         self.by_name: dict[NodeId, Link] = {}
         self.anonymous: dict[Endpoint, Link] = {}
         self.dirty: list[Link] = []
@@ -63,7 +65,7 @@ class Links:
         self.unwatch = unwatch
         self._unix_now = unix_now
         self._me = me
-        self._limits = limits
+        self.limits = limits
         self._sizes = sizes
         self._rng = rng
         self._announce = announce
@@ -128,7 +130,7 @@ class Links:
 
     def _new_link(self, name: NodeId | None, candidates: tuple[Endpoint, ...]) -> Link:
         now = self.now()
-        writer = BatchWriter(self._sizes, self._limits, self.net.link_bytes, self.now)
+        writer = BatchWriter(self._sizes, self.limits, self.net.link_bytes, self.now)
         return Link(self, writer, name, candidates, self._rng, now)
 
     def step(self, link: Link, now: float) -> None:

@@ -18,6 +18,7 @@ from overlay.protocol import Message
 from overlay.wire.checks import Checks
 from overlay.wire.frames import FRAMEWORK_MESSAGES, OLDEST_VERSION, VERSION
 
+Part = bytes | memoryview
 Refused = list[RemoteProtocolError]
 
 
@@ -60,7 +61,7 @@ class BatchReader:
         self._frame = msgspec.msgpack.Decoder(tuple[int, float, sections, list[int]])
         self._message = msgspec.msgpack.Decoder(any_message)
 
-    def read(self, parts: Sequence[bytes]) -> Frame:
+    def read(self, parts: Sequence[Part]) -> Frame:
         """Return the messages of a frame; RemoteProtocolError when all of it is bad."""
         head = parts[0]
         if len(head) > self._limits.frame_bytes:
@@ -83,7 +84,7 @@ class BatchReader:
             _attach(sections, attached, parts, count)
         return Frame(sent_at, sections, [])
 
-    def _read_carefully(self, parts: Sequence[bytes]) -> Frame:
+    def _read_carefully(self, parts: Sequence[Part]) -> Frame:
         head = parts[0]
         try:
             version = self._start.decode(head).version
@@ -140,7 +141,7 @@ class BatchReader:
 
 
 def _attach(
-    sections: list[tuple[str, list[Any]]], attached: list[int], parts: Sequence[bytes], count: int
+    sections: list[tuple[str, list[Any]]], attached: list[int], parts: Sequence[Part], count: int
 ) -> None:
     """Give each message whose payload travelled as a part of its own that payload back."""
     if len(attached) != len(parts) - 1:

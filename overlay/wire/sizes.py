@@ -15,9 +15,10 @@ from msgspec import inspect
 from overlay.limits import Limits
 from overlay.protocol import Message
 
-BATCH_BYTES = 60_000
-"""A batch is closed at this size. Larger ones gained nothing, and a head that is shorter than
-`limits.string_bytes` spares the reader a look at each string."""
+BATCH_BYTES = 120_000
+"""A batch is closed at this size. Half of it cost a tenth of the rate at 100 B and a third at
+1 KiB, twice as much gained nothing; and a head that is shorter than `limits.string_bytes` spares
+the reader a look at each string."""
 
 _HEADER = 10  # array header and tag
 _SCALAR = 9  # the longest MessagePack number
