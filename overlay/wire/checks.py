@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -11,29 +12,58 @@ from msgspec import inspect
 from overlay.errors import LocalProtocolError, RemoteProtocolError
 from overlay.limits import Limits
 from overlay.protocol import Message
+from overlay.wire.frames import PieceStart
+
+_FLAT = (  # neither text nor anything inside
+    inspect.BoolType,
+    inspect.DateTimeType,
+    inspect.DateType,
+    inspect.DecimalType,
+    inspect.EnumType,
+    inspect.FloatType,
+    inspect.IntType,
+    inspect.LiteralType,
+    inspect.NoneType,
+    inspect.TimeDeltaType,
+    inspect.TimeType,
+    inspect.UUIDType,
+)
+_TEXT = (inspect.StrType, inspect.BytesType, inspect.ByteArrayType, inspect.MemoryViewType)
+_OPEN = (inspect.AnyType, inspect.RawType, inspect.ExtType)  # the sender decides what it holds
 
 
 class Checks:
-    """Knows which message types need a look after decoding, and looks."""
+    """Knows which fields of which message types need a look, and looks."""
 
-    def __init__(self, kinds: Iterable[type[Message]], limits: Limits) -> None:
+    def __init__(self, limits: Limits) -> None:
         self._strings = limits.string_bytes
         self._nesting = limits.nesting
-        self.open_ended = False  # a type holds `Any`, so its depth is up to the sender
+        self._fields: dict[type[Message], tuple[str, ...]] = {}
+        self.open_ended: dict[type[Message], None] = {}
+        """Types that hold `Any` or themselves, so that their depth is up to the sender."""
+
+    def learn(self, kinds: Iterable[type[Message]]) -> None:
+        """Take in types; one that can never be within the limits is the programmer's error."""
         for kind in kinds:
-            depth = _depth(inspect.type_info(kind), ())
+            info = shape_of(kind)
+            depth = _depth(info, ())
             if depth is None:
-                self.open_ended = True
+                self.open_ended[kind] = None
             elif depth > self._nesting:
                 raise LocalProtocolError(
                     f"{kind.__name__} nests {depth} deep; limits.nesting is {self._nesting}"
                 )
+            # What may be long is bounded by its frame, and by limits.message_bytes.
+            long = "message" if kind is PieceStart else "payload"
+            self._fields[kind] = tuple(
+                field.name
+                for field in info.fields
+                if field.name != long and not isinstance(field.type, _FLAT)
+            )
 
     def fault(self, msg: Message) -> RemoteProtocolError | None:
-        """Return what is wrong with a decoded message, if anything."""
-        for field in msg.__struct_fields__:
-            if field == "payload":
-                continue  # bounded by the frame, and by limits.message_bytes
+        """Return what is wrong with a message, if anything."""
+        for field in self._fields[type(msg)]:
             fault = self._fault(getattr(msg, field), 2)
             if fault is not None:
                 return fault
@@ -43,15 +73,17 @@ class Checks:
         if isinstance(value, str):
             size = len(value) if value.isascii() else len(value.encode())
             return self._too_long(size) if size > self._strings else None
-        if isinstance(value, bytes):
+        if isinstance(value, (bytes, bytearray, memoryview, msgspec.Raw)):
             return self._too_long(len(value)) if len(value) > self._strings else None
         inner: Iterable[Any]
-        if isinstance(value, (list, tuple)):
+        if isinstance(value, (list, tuple, set, frozenset)):
             inner = value
         elif isinstance(value, dict):
             inner = [*value.keys(), *value.values()]
         elif isinstance(value, msgspec.Struct):
             inner = [getattr(value, name) for name in value.__struct_fields__]
+        elif isinstance(value, msgspec.msgpack.Ext):
+            inner = [value.data]
         else:
             return None
         if depth > self._nesting:
@@ -66,27 +98,53 @@ class Checks:
         return RemoteProtocolError("string-too-long", f"{size} bytes, at most {self._strings}")
 
 
-def _depth(info: Any, seen: tuple[type, ...]) -> int | None:
+@lru_cache(maxsize=4096)
+def shape_of(kind: type[Message]) -> inspect.StructType:
+    """What msgspec knows of a type; asking takes a tenth of a millisecond."""
+    info = inspect.type_info(kind)
+    assert isinstance(info, inspect.StructType)
+    return info
+
+
+def payload_bound(kind: type[Message]) -> int | None:
+    """How many bytes the `payload` of a type may have; None: it has none that travels apart."""
+    for field in shape_of(kind).fields:
+        if field.name == "payload" and isinstance(field.type, inspect.BytesType):
+            if field.type.min_length:
+                raise LocalProtocolError(
+                    f"{kind.__name__}.payload has a min_length: a payload that travels apart"
+                    " leaves an empty one behind"
+                )
+            most = field.type.max_length
+            return 1 << 62 if most is None else most
+    return None
+
+
+def _depth(info: inspect.Type, seen: tuple[type, ...]) -> int | None:
     """Return how deep a type nests; None when it has no bound of its own."""
-    if isinstance(info, (inspect.AnyType, inspect.RawType)):
+    if isinstance(info, (*_FLAT, *_TEXT)):
+        return 0
+    inner: list[inspect.Type]
+    if isinstance(info, _OPEN):
         return None
-    inner: list[Any] = []
+    if isinstance(info, inspect.UnionType):
+        depths = [_depth(kind, seen) for kind in info.types]
+        return None if None in depths else max(d for d in depths if d is not None)
     if isinstance(info, inspect.StructType):
         if info.cls in seen:
             return None
         seen = (*seen, info.cls)
         inner = [field.type for field in info.fields]
-    elif isinstance(info, inspect.UnionType):
-        depths = [_depth(kind, seen) for kind in info.types]
-        return None if None in depths else max(d for d in depths if d is not None)
-    elif isinstance(info, (inspect.ListType, inspect.VarTupleType, inspect.FrozenSetType)):
+    elif isinstance(info, (inspect.NamedTupleType, inspect.TypedDictType)):
+        inner = [field.type for field in info.fields]
+    elif isinstance(info, inspect.CollectionType):  # lists, sets, tuples of any length
         inner = [info.item_type]
     elif isinstance(info, inspect.TupleType):
         inner = list(info.item_types)
     elif isinstance(info, inspect.DictType):
         inner = [info.key_type, info.value_type]
     else:
-        return 0
+        raise LocalProtocolError(f"a message cannot hold {info}: nobody would look inside of it")
     depths = [_depth(kind, seen) for kind in inner]
     if None in depths:
         return None

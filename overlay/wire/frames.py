@@ -13,10 +13,15 @@ from overlay.protocol import Message
 VERSION = 1  # the newest that we speak
 OLDEST_VERSION = 1  # the oldest that we still understand
 
+UNDECODABLE = (ValueError, TypeError, RecursionError)
+"""What msgspec raises at bytes that a peer made up: its DecodeError is a ValueError, and so is the
+UnicodeDecodeError of a string that is no UTF-8; a set of maps is a TypeError."""
+
 FRAMEWORK_SCOPE = "#"  # sections in this scope are for the driver, never for a protocol
 
 Version = Annotated[int, msgspec.Meta(ge=0, le=65_535)]
-ShortText = Annotated[str, msgspec.Meta(max_length=256)]
+SCOPE_CHARACTERS = 256
+ShortText = Annotated[str, msgspec.Meta(max_length=SCOPE_CHARACTERS)]
 Endpoint = Annotated[str, msgspec.Meta(min_length=1, max_length=256)]
 
 
@@ -31,7 +36,7 @@ class WhoIs(Message, frozen=True, tag=1):
     """Datagram: who answers at this address? Padded, so that the answer is no amplifier."""
 
     nonce: Annotated[bytes, msgspec.Meta(min_length=8, max_length=8)]
-    padding: Annotated[bytes, msgspec.Meta(max_length=4096)] = b""
+    padding: Annotated[bytes, msgspec.Meta(max_length=8192 + 256)] = b""
 
 
 class IAm(Message, frozen=True, tag=2):

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
 from overlay.errors import RemoteProtocolError
 from overlay.limits import Limits
 from overlay.wire.frames import Piece, PieceStart
 from overlay.wire.reader import BatchReader
+
+SMALLEST_PIECES = 4096  # bytes: no sender's limits.frame_bytes is lower
+FEW_PIECES = 16  # any message may come in so many
 
 
 class Reassembly:
@@ -49,14 +50,15 @@ class Reassembly:
         if not piece.payload or self._held > start.size:
             self._forget()
             raise RemoteProtocolError("wrong-pieces", f"more than the {start.size} announced")
+        if len(self._parts) > FEW_PIECES + start.size // SMALLEST_PIECES:
+            self._forget()  # each takes memory of its own, however short it is
+            raise RemoteProtocolError("wrong-pieces", f"too many for {start.size} bytes")
         if self._held < start.size:
             return None
         payload = b"".join(self._parts)
         self._forget()
         msg = self._reader.message(start.message)
-        if getattr(msg, "payload", None) != b"":
-            raise RemoteProtocolError("wrong-pieces", f"{type(msg).__name__} takes no payload")
-        return start.scope, msgspec.structs.replace(msg, payload=payload)
+        return start.scope, self._reader.with_payload(msg, payload, "wrong-pieces")
 
     def _forget(self) -> None:
         self._start = None

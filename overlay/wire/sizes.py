@@ -12,13 +12,18 @@ from collections.abc import Iterable
 import msgspec
 from msgspec import inspect
 
+from overlay.errors import LocalProtocolError
 from overlay.limits import Limits
 from overlay.protocol import Message
+from overlay.wire.checks import Checks, payload_bound, shape_of
 
 BATCH_BYTES = 120_000
 """A batch is closed at this size. Half of it cost a tenth of the rate at 100 B and a third at
 1 KiB, twice as much gained nothing; and a head that is shorter than `limits.string_bytes` spares
 the reader a look at each string."""
+
+HEAD_BYTES = 32  # what a head takes besides its sections, with one index of an attached payload
+INDEX_BYTES = 5  # each further index
 
 _HEADER = 10  # array header and tag
 _SCALAR = 9  # the longest MessagePack number
@@ -30,26 +35,33 @@ class Sizes:
     """Size bounds of the message types of one node."""
 
     def __init__(self, kinds: Iterable[type[Message]], limits: Limits) -> None:
+        self.batch_bytes = min(BATCH_BYTES, limits.frame_bytes - HEAD_BYTES)
         # Counting each message as at least this long keeps a batch under limits.batch_messages
         # without counting messages.
-        self._least = -(-BATCH_BYTES // limits.batch_messages)
+        self._least = -(-self.batch_bytes // limits.batch_messages)
+        self._strings = limits.string_bytes
+        self._checks = Checks(limits)
         self.with_payload: dict[type[Message], int] = {}
         """Types whose one variable field is `payload`: what the rest takes at most."""
         self.bounded: dict[type[Message], tuple[int, tuple[tuple[str, int], ...]]] = {}
         """Types of scalars, text and bytes: a constant, and (field, bytes per item)."""
+        self.carriers: dict[type[Message], None] = {}
+        """Types with a `payload` that may travel apart, whatever else they hold."""
         self._encoder = msgspec.msgpack.Encoder()
         self.learn(kinds)
 
     def learn(self, kinds: Iterable[type[Message]]) -> None:
         """Take in the types of protocols that were added."""
-        for kind in kinds:
+        new = tuple(kinds)
+        self._checks.learn(new)
+        for kind in new:
+            if payload_bound(kind) is not None:
+                self.carriers[kind] = None
             self._learn(kind)
 
     def _learn(self, kind: type[Message]) -> None:
-        info = inspect.type_info(kind)
-        assert isinstance(info, inspect.StructType)
         constant, variable = _HEADER, []
-        for field in info.fields:
+        for field in shape_of(kind).fields:
             if isinstance(field.type, (inspect.IntType, inspect.FloatType)):
                 constant += _SCALAR
             elif isinstance(field.type, (inspect.BoolType, inspect.NoneType)):
@@ -68,7 +80,10 @@ class Sizes:
             self.bounded[kind] = (constant, tuple(variable))
 
     def bound(self, msg: Message) -> tuple[int, Message | msgspec.Raw]:
-        """Return what to count `msg` as, and what to hand to the encoder."""
+        """Return what to count `msg` as, and what to hand to the encoder.
+
+        LocalProtocolError for what a receiver with the same limits would refuse.
+        """
         kind = type(msg)
         base = self.with_payload.get(kind)
         if base is not None:
@@ -78,10 +93,32 @@ class Sizes:
             size, variable = rule
             for name, each in variable:
                 size += each * len(getattr(msg, name))
+            if size > self._strings:  # a shorter message holds no longer string
+                self._check(msg)
             return max(size, self._least), msg
         encoded = self._encoder.encode(msg)
+        if len(encoded) > self._strings or kind in self._checks.open_ended:
+            self._check(msg)
         return self.of_encoded(encoded), msgspec.Raw(encoded)
+
+    def encoded(self, msg: Message) -> tuple[int, msgspec.Raw]:
+        """The same for a message that is encoded once and sent to several peers."""
+        size, encodable = self.bound(msg)
+        if isinstance(encodable, msgspec.Raw):
+            return size, encodable
+        encoded = self._encoder.encode(encodable)
+        return self.of_encoded(encoded), msgspec.Raw(encoded)
+
+    def _check(self, msg: Message) -> None:
+        fault = self._checks.fault(msg)
+        if fault is not None:
+            raise LocalProtocolError(f"peers would refuse this {type(msg).__name__}: {fault}")
 
     def of_encoded(self, encoded: bytes) -> int:
         """What to count a message as that is encoded already."""
         return max(len(encoded), self._least)
+
+
+def section_bytes(scope: str) -> int:
+    """What a section takes besides its messages."""
+    return 1 + _LENGTH + _UTF8 * len(scope) + _LENGTH

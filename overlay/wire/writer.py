@@ -11,8 +11,8 @@ import msgspec
 from overlay.errors import LocalProtocolError
 from overlay.limits import Limits
 from overlay.protocol import Message, Scope
-from overlay.wire.frames import FRAMEWORK_SCOPE, VERSION, Piece, PieceStart
-from overlay.wire.sizes import BATCH_BYTES, Sizes
+from overlay.wire.frames import FRAMEWORK_SCOPE, SCOPE_CHARACTERS, VERSION, Piece, PieceStart
+from overlay.wire.sizes import HEAD_BYTES, INDEX_BYTES, Sizes, section_bytes
 
 Part: TypeAlias = bytes | memoryview
 
@@ -25,6 +25,9 @@ class BatchWriter:
     __slots__ = (
         "_attached",
         "_attached_bytes",
+        "_attached_cap",
+        "_batch",
+        "_carriers",
         "_clock",
         "_encoder",
         "_granted",
@@ -33,6 +36,7 @@ class BatchWriter:
         "_room",
         "_runs",
         "_sizes",
+        "_surely_fits",
         "_with_payload",
         "dropped",
         "frames",
@@ -50,8 +54,12 @@ class BatchWriter:
         self.frames: deque[tuple[list[Part], int]] = deque()  # encoded, each with its bytes
         self._sizes = sizes
         self._with_payload = sizes.with_payload
+        self._carriers = sizes.carriers
         self._limits = limits
         self._inline = limits.payload_inline
+        self._batch = sizes.batch_bytes
+        self._surely_fits = limits.frame_bytes - HEAD_BYTES - section_bytes("x" * SCOPE_CHARACTERS)
+        self._attached_cap = min(ATTACHED_BYTES, limits.frame_bytes)
         self._clock = clock
         self._encoder = msgspec.msgpack.Encoder()
         self._room = capacity  # bytes that all closed batches may still take
@@ -61,7 +69,7 @@ class BatchWriter:
         # and calling `push`.
         self.scope: Scope | None = None
         self.push: Callable[[Any], None] = [].append
-        self._granted = self.left = min(capacity, BATCH_BYTES)  # bytes for the open batch
+        self._granted = self.left = min(capacity, self._batch)  # bytes for the open batch
         self._attached: list[tuple[int, Part]] = []
         self._attached_bytes = 0
 
@@ -79,84 +87,124 @@ class BatchWriter:
 
         A message that finds the queue full is dropped and counted.
         """
-        base = self._with_payload.get(type(msg))
+        kind = type(msg)
+        base = self._with_payload.get(kind)
         if base is not None:
-            size = base + len(msg.payload)  # type: ignore[attr-defined]
-            if size >= self._inline:
-                return self._put_large(scope, msg, size)
-            return self._append(scope, msg, size)
+            length = len(msg.payload)  # type: ignore[attr-defined]
+            if length < self._inline and base + length <= self._surely_fits:
+                return self._append(scope, msg, base + length)
+            return self._put_large(scope, msg)
+        carries = kind in self._carriers
+        if carries and len(msg.payload) >= self._inline:  # type: ignore[attr-defined]
+            return self._put_large(scope, msg)
         size, encodable = self._sizes.bound(msg)
-        if size > self._limits.frame_bytes:
-            raise LocalProtocolError(
-                f"{type(msg).__name__} takes {size} bytes; only a field `payload: bytes` may grow"
-                f" past limits.frame_bytes ({self._limits.frame_bytes})"
-            )
+        if size > self._surely_fits:
+            if carries:
+                return self._put_large(scope, msg)
+            self._check_fit(scope, kind.__name__, encodable)
         return self._append(scope, encodable, size)
 
     def put_encoded(self, scope: Scope, encoded: msgspec.Raw, size: int) -> bool:
         """Queue a message that was encoded once for several peers."""
+        if size > self._surely_fits:
+            self._check_fit(scope, "a message", encoded)
         return self._append(scope, encoded, size)
+
+    def _check_fit(self, scope: Scope, what: str, encodable: Message | msgspec.Raw) -> None:
+        """LocalProtocolError if a frame of its own would be too small for it.
+
+        Encodes once more to know: asked only of what is counted as nearly a whole frame.
+        """
+        size = len(self._encoder.encode(encodable))
+        if size > self._limits.frame_bytes - HEAD_BYTES - section_bytes(scope):
+            raise LocalProtocolError(
+                f"{what} takes {size} bytes; only a field `payload: bytes` may grow past"
+                f" limits.frame_bytes ({self._limits.frame_bytes})"
+            )
 
     def _append(self, scope: Scope, encodable: Message | msgspec.Raw, size: int) -> bool:
         if size > self.room:
             self.dropped += 1
             return True
-        closed = size > self.left and bool(self._runs)
-        if closed:
-            self.pack()
-        if scope != self.scope:
-            self._begin_run(scope)
+        closed = False
+        if scope != self.scope or size > self.left:
+            closed = self._make_place(scope, size)
         self.left -= size  # below zero for one message that is longer than a batch
         self.push(encodable)
         return not closed
 
+    def _make_place(self, scope: Scope, size: int) -> bool:
+        """Begin a section, or a batch if the open one cannot take it; True when one was closed."""
+        section = 0 if scope == self.scope else section_bytes(scope)
+        closed = bool(self._runs) and section + size > self.left
+        if closed:
+            self.pack()
+        if scope != self.scope:
+            self._begin_run(scope)
+        return closed
+
     def _begin_run(self, scope: Scope) -> None:
+        if len(scope) > SCOPE_CHARACTERS:
+            raise LocalProtocolError(f"scope {scope[:20]!r}… is over {SCOPE_CHARACTERS} characters")
         run: list[Any] = []
         self.scope = scope
         self.push = run.append
         self._runs.append((scope, run))
+        self._withdraw(section_bytes(scope))
 
-    def _put_large(self, scope: Scope, msg: Message, size: int) -> bool:
+    def _withdraw(self, size: int) -> None:
+        """Leave the open batch less: its bytes go elsewhere, or into the head."""
+        self.left -= size
+        self._granted -= size
+
+    def _put_large(self, scope: Scope, msg: Message) -> bool:
         """Take the payload out of the head: as a part of its own, or in pieces."""
+        kind = type(msg).__name__
         payload: bytes = msg.payload  # type: ignore[attr-defined]
         if len(payload) > self._limits.message_bytes:
             raise LocalProtocolError(
-                f"{type(msg).__name__} carries {len(payload)} bytes; limits.message_bytes is"
+                f"{kind} carries {len(payload)} bytes; limits.message_bytes is"
                 f" {self._limits.message_bytes}"
             )
         bare = msgspec.structs.replace(msg, payload=b"")
+        size, encodable = self._sizes.bound(bare)
         if len(payload) <= self._limits.frame_bytes:
-            return self._attach(scope, bare, payload)
-        start = PieceStart(scope, len(payload), self._encoder.encode(bare))
+            if size > self._surely_fits:
+                self._check_fit(scope, kind, encodable)
+            return self._attach(scope, encodable, size, payload)
+        start = PieceStart(scope, len(payload), self._encoder.encode(encodable))
         size_of_start, _ = self._sizes.bound(start)
-        piece_bytes, _ = self._sizes.bound(Piece(b""))
-        pieces = -(-len(payload) // self._limits.frame_bytes)
-        if size + size_of_start + pieces * piece_bytes > self.room:
+        if size_of_start > self._surely_fits:
+            self._check_fit(FRAMEWORK_SCOPE, kind, start)
+        piece = Piece(b"")
+        piece_bytes, _ = self._sizes.bound(piece)
+        step = self._limits.frame_bytes
+        pieces = -(-len(payload) // step)
+        if size_of_start + pieces * (piece_bytes + INDEX_BYTES) + len(payload) > self.room:
             self.dropped += 1
             return True
         self._append(FRAMEWORK_SCOPE, start, size_of_start)
         view = memoryview(payload)
-        step = self._limits.frame_bytes
         for at in range(0, len(payload), step):
-            self._attach(FRAMEWORK_SCOPE, Piece(b""), view[at : at + step])
+            self._attach(FRAMEWORK_SCOPE, piece, piece_bytes, view[at : at + step])
         return False
 
-    def _attach(self, scope: Scope, bare: Message, payload: Part) -> bool:
-        size, _ = self._sizes.bound(bare)
+    def _attach(self, scope: Scope, bare: Message | msgspec.Raw, size: int, payload: Part) -> bool:
+        size += INDEX_BYTES
         if size + len(payload) > self.room:
             self.dropped += 1
             return True
-        if self._attached_bytes and self._attached_bytes + len(payload) > ATTACHED_BYTES:
+        full = self._attached_bytes + len(payload) > self._attached_cap
+        if full and self._attached:
             self.pack()
         kept = self._append(scope, bare, size)
         self._room -= len(payload)
         excess = self.left - self.room
         if excess > 0:  # the parts leave less for the head than it was granted
-            self.left -= excess
-            self._granted -= excess
+            self._withdraw(excess)
         self._attached.append((sum(len(run) for _, run in self._runs) - 1, payload))
         self._attached_bytes += len(payload)
-        return kept and self._attached_bytes < ATTACHED_BYTES
+        return kept and not full and self._attached_bytes < self._attached_cap
 
     def pack(self) -> None:
         """Close the open batch into an encoded frame."""
@@ -171,7 +219,7 @@ class BatchWriter:
         used = self._granted - self.left
         self.frames.append((parts, used + self._attached_bytes))
         self._room -= used
-        self._granted = self.left = min(self._room, BATCH_BYTES)
+        self._granted = self.left = min(self._room, self._batch)
         self._runs = []
         self.scope = None
         self._attached = []
@@ -182,7 +230,7 @@ class BatchWriter:
         _, size = self.frames.popleft()
         self._room += size
         if not self._runs:
-            self._granted = self.left = min(self._room, BATCH_BYTES)
+            self._granted = self.left = min(self._room, self._batch)
 
     def discard(self) -> int:
         """Drop everything that waits, and return how many frames that was."""

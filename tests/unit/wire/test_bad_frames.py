@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import pytest
 
-from overlay.errors import RemoteProtocolError
+from overlay.errors import LocalProtocolError, RemoteProtocolError
 from overlay.limits import Limits
 from overlay.protocol import Message
 from overlay.wire.datagrams import read_datagram
@@ -122,6 +122,41 @@ def test_a_bottomless_datagram_is_refused() -> None:
         assert caught.value.reason in ("malformed-datagram", "nested-too-deep")
 
 
+class Maps(Message, frozen=True, tag=10_030):
+    value: frozenset[Any]
+
+
+@pytest.mark.parametrize(
+    ("message", "reason"),
+    [
+        (b"\x92\xcd\x27\x11\xa2\xff\xfe", "malformed-message"),  # a Word that is no UTF-8
+        (b"\x92\xcd\x27\x2e\x91\x81\x01\x02", "wrong-shape"),  # a set of maps
+        (b"\xc1", "malformed-message"),
+    ],
+    ids=repr,
+)
+def test_bytes_that_no_type_accepts(message: bytes, reason: str) -> None:
+    reader = make_reader(kinds=(Word, Maps))
+    with pytest.raises(RemoteProtocolError) as caught:
+        reader.message(message)
+    assert caught.value.reason == reason
+    with pytest.raises(RemoteProtocolError):
+        read_datagram(b"\x93\x01\xa0" + message, reader)
+
+
+def test_a_string_that_is_no_utf8_spoils_only_its_frame() -> None:
+    whole = head([[10_001, "text"], [10_001, "good"]]).replace(b"text", b"\xff\xfe\xfd\xfc")
+    frame = make_reader().read([whole])
+    assert messages_of(frame) == [("", Word("good"))]
+    assert [error.reason for error in frame.refused] == ["malformed-message"]
+    scope = msgspec.msgpack.encode([1, SENT_AT, [["text", []]], []])
+    assert reason_of(scope.replace(b"text", b"\xff\xfe\xfd\xfc")) == "malformed-frame"
+
+
+def test_a_frame_of_no_parts() -> None:
+    assert reason_of() == "malformed-frame"
+
+
 # -- parts ------------------------------------------------------------------------------------
 
 
@@ -209,6 +244,41 @@ def test_pieces_that_do_not_fit() -> None:
     assert refused_piece(held, b"abc") == "wrong-pieces"
     held.begin(start_of(3, (9999,)))
     assert refused_piece(held, b"abc") == "unknown-tag"
+
+
+def test_pieces_too_short_to_be_worth_their_memory() -> None:
+    held = reassembly()
+    held.begin(start_of(100_000))
+    taken = 0
+    with pytest.raises(RemoteProtocolError) as caught:
+        while held.add(Piece(b"x")) is None:
+            taken += 1
+    assert caught.value.reason == "wrong-pieces"
+    assert taken == 16 + 100_000 // 4096
+    assert held.held == 0
+
+
+def test_the_shortest_pieces_that_a_sender_makes_are_taken() -> None:
+    held = reassembly()
+    size = 1_000_000
+    held.begin(start_of(size))
+    whole = [held.add(Piece(bytes(min(4096, size - at)))) for at in range(0, size, 4096)][-1]
+    assert whole == ("zone", Note(1, bytes(size)))
+
+
+def test_a_payload_with_a_least_length_is_the_programmers_error() -> None:
+    class Never(Message, frozen=True, tag=10_031):
+        payload: Annotated[bytes, msgspec.Meta(min_length=1)]
+
+    with pytest.raises(LocalProtocolError, match=r"Never\.payload has a min_length"):
+        make_reader(kinds=(Never,))
+
+
+def test_a_refused_payload_leaves_its_neighbours() -> None:
+    first = head([[10_005, b""], [10_000, 1, b""]], attached=[0, 1])
+    frame = make_reader().read([first, bytes(50_001), b"for the note"])
+    assert messages_of(frame) == [("", Note(1, b"for the note"))]
+    assert [error.reason for error in frame.refused] == ["wrong-shape"]
 
 
 def test_the_bound_of_a_type_holds_for_pieces_too() -> None:

@@ -8,8 +8,16 @@ import pytest
 from overlay.errors import LocalProtocolError, RemoteProtocolError
 from overlay.limits import Limits
 from overlay.protocol import Message
+from overlay.security.certificate import MAX_CERTIFICATE
 from overlay.wire.datagrams import read_datagram, write_datagram
-from overlay.wire.frames import Piece, PieceStart
+from overlay.wire.frames import (
+    FRAMEWORK_SCOPE,
+    SCOPE_CHARACTERS,
+    IAm,
+    Piece,
+    PieceStart,
+    WhoIs,
+)
 from overlay.wire.pieces import Reassembly
 from tests.unit.wire.messages import (
     KINDS,
@@ -106,6 +114,35 @@ def test_what_is_encoded_for_several_peers_must_fit_as_well() -> None:
         make_writer(SMALL).put_encoded("", encoded, len(encoded))
 
 
+def test_payloads_of_one_frame_share_the_frame_limit() -> None:
+    first = head([[10_000, 1, b""], [10_000, 2, b""]], attached=[0, 1])
+    half = SMALL.frame_bytes // 2
+    assert refusal_of([first, bytes(half), bytes(half)]) == "nothing"
+    assert refusal_of([first, bytes(half), bytes(half + 1)]) == "frame-too-large"
+    assert arrives(*(Note(n, bytes(3000)) for n in range(20)))
+    assert arrives(*(Labelled("label", bytes(3000)) for n in range(20)))
+
+
+def test_many_scopes_in_one_batch_fit_as_well() -> None:
+    writer = make_writer(SMALL)
+    for n in range(200):
+        writer.put("語" * 200 + str(n), Note(n, bytes(1)))
+    reader = make_reader(SMALL)
+    frames = [reader.read(parts) for parts in take_frames(writer)]
+    assert [msg.id for frame in frames for _, msg in messages_of(frame)] == list(range(200))
+
+
+def test_a_scope_at_its_limit_arrives_and_one_past_it_is_nobodys() -> None:
+    longest = "語" * SCOPE_CHARACTERS
+    writer = make_writer(SMALL)
+    writer.put(longest, Note(1, bytes(10_000)))  # in pieces, which name the scope again
+    assert make_reader(SMALL).read(take_frames(writer)[0]).refused == []
+    with pytest.raises(LocalProtocolError, match="256 characters"):
+        writer.put(longest + "x", Note(1, b""))
+    wrong = msgspec.msgpack.encode([1, 0.0, [[longest + "x", [[10_000, 1, b""]]]], []])
+    assert refusal_of([wrong]) == "wrong-shape"
+
+
 # -- batch_messages ---------------------------------------------------------------------------
 
 
@@ -113,6 +150,12 @@ def test_a_batch_at_its_limit_is_read_and_one_past_it_is_not() -> None:
     assert refusal_of([head([[10_000, n, b""] for n in range(10)])]) == "nothing"
     assert refusal_of([head([[10_000, n, b""] for n in range(11)])]) == "batch-too-long"
     assert refusal_of([head([[10_000, n, 5] for n in range(11)])]) == "batch-too-long"
+
+
+def test_empty_sections_count_as_well() -> None:
+    empty = msgspec.msgpack.encode([1, 0.0, [["", []]] * 10, []])
+    assert refusal_of([empty]) == "nothing"
+    assert refusal_of([msgspec.msgpack.encode([1, 0.0, [["", []]] * 11, []])]) == "batch-too-long"
 
 
 @pytest.mark.parametrize("most", [1, 3, 4096, 65_536])
@@ -156,6 +199,23 @@ def test_strings_inside_of_sets_count_too() -> None:
     assert refusal_of([head([[10_020, [longest + "x"]]])], (Bag,)) == "string-too-long"
 
 
+@pytest.mark.parametrize("letter", ["x", "語"])
+def test_the_writer_takes_no_string_that_peers_would_refuse(letter: str) -> None:
+    longest = letter * (SMALL.string_bytes // len(letter.encode()))
+    assert arrives(Word(longest), Tree((longest,), {longest: 1}), Labelled(longest, bytes(3000)))
+    for msg in (
+        Word(longest + letter),
+        Tree((longest + letter,)),
+        Labelled(longest + letter, b""),
+        Labelled(longest + letter, bytes(3000)),
+        Labelled(longest + letter, bytes(30_000)),
+    ):
+        writer = make_writer(SMALL)
+        with pytest.raises(LocalProtocolError, match="string-too-long"):
+            writer.put("", msg)
+        assert not writer
+
+
 def test_a_payload_is_no_string() -> None:
     assert refusal_of([head([[10_000, 1, bytes(5000)]])]) == "nothing"
 
@@ -179,6 +239,12 @@ def test_nesting_at_its_limit_is_read_and_one_past_it_is_not() -> None:
     )
 
 
+def test_the_writer_takes_nothing_that_nests_deeper() -> None:
+    make_writer(SMALL).put("", Anything(nested(SMALL.nesting - 1)))
+    with pytest.raises(LocalProtocolError, match="nested-too-deep"):
+        make_writer(SMALL).put("", Anything(nested(SMALL.nesting)))
+
+
 class Deep(Message, frozen=True, tag=10_021):
     value: tuple[tuple[tuple[tuple[tuple[int, ...], ...], ...], ...], ...]
 
@@ -197,11 +263,9 @@ def test_a_type_that_nests_deeper_than_the_limit_is_the_programmers_error() -> N
 
 
 def test_a_payload_becomes_a_part_from_payload_inline_on() -> None:
-    overhead = 2000 - next(
-        size for size in range(2001) if len(frame_of(Note(1, bytes(size)), limits=SMALL)) == 2
-    )
-    assert 0 <= overhead < 70  # what its other fields take may count as well
-    assert len(frame_of(Note(1, bytes(2000)), limits=SMALL)) == 2
+    for size, parts in ((0, 1), (1999, 1), (2000, 2)):
+        assert len(frame_of(Note(1, bytes(size)), limits=SMALL)) == parts
+        assert len(frame_of(Labelled("x", bytes(size)), limits=SMALL)) == parts
 
 
 @pytest.mark.parametrize("kind", [Note, Labelled], ids=["bare", "labelled"])
@@ -266,3 +330,35 @@ def test_a_datagram_at_its_limit_leaves_and_one_past_it_is_the_callers_error() -
     assert read_datagram(body, make_reader(SMALL)) == ("zone", longest)
     with pytest.raises(LocalProtocolError, match=r"limits\.datagram_bytes is 600"):
         write_datagram("zone", Note(1, longest.payload + b"x"), SMALL)
+
+
+def test_a_datagram_past_its_limit_is_refused() -> None:
+    overhead = len(write_datagram("zone", Note(1, bytes(300)), SMALL)) - 300
+    longest = Note(1, bytes(SMALL.datagram_bytes - overhead))
+    longer = write_datagram("zone", Note(1, longest.payload + b"x"), Limits())
+    with pytest.raises(RemoteProtocolError) as caught:
+        read_datagram(longer, make_reader(SMALL))
+    assert caught.value.reason == "datagram-too-large"
+
+
+def test_an_introduction_holds_the_longest_certificate_under_any_limit() -> None:
+    longest = IAm(bytes(8), "ada", bytes(MAX_CERTIFICATE))
+    question = WhoIs(bytes(8), bytes(MAX_CERTIFICATE + 64))  # as `net/introduction.py` pads it
+    for msg in (longest, question):
+        body = write_datagram(FRAMEWORK_SCOPE, msg, SMALL)
+        limits = Limits(string_bytes=16_384, datagram_bytes=512)
+        assert read_datagram(body, make_reader(limits)) == (FRAMEWORK_SCOPE, msg)
+
+
+def test_a_datagram_holds_the_limits_of_strings_and_nesting_too() -> None:
+    longest = "x" * SMALL.string_bytes
+    wide = Limits(string_bytes=SMALL.string_bytes, nesting=SMALL.nesting)
+    reader = make_reader(wide, (Word, Anything))
+    assert read_datagram(write_datagram("", Word(longest), wide), reader) == ("", Word(longest))
+    for msg, reason in (
+        (Word(longest + "x"), "string-too-long"),
+        (Anything(nested(SMALL.nesting)), "nested-too-deep"),
+    ):
+        with pytest.raises(RemoteProtocolError) as caught:
+            read_datagram(write_datagram("", msg, wide), reader)
+        assert caught.value.reason == reason
