@@ -17,7 +17,6 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import msgspec
 import trio
 import zmq
 
@@ -440,12 +439,11 @@ class Driver:
 
     def send_to_many(self, to: Sequence[NodeId], scope: Scope, msg: Message) -> None:
         """Encode once, queue on each link."""
-        if msg.__class__ in self.sizes.with_payload:
+        if msg.__class__ in self.sizes.carriers:
             for peer in to:  # its payload may be a part of its own: nothing to encode
                 self.send_one(peer, scope, msg)
             return
-        encoded = msgspec.msgpack.encode(msg)
-        size, raw = self.sizes.of_encoded(encoded), msgspec.Raw(encoded)
+        size, raw = self.sizes.encoded(msg)
         for peer in to:
             if peer == self.name:
                 self.send_first(peer, scope, msg)

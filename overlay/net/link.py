@@ -24,6 +24,7 @@ from overlay.net.monitor import FAILED_HANDSHAKES, Monitor
 from overlay.protocol import Message
 from overlay.wire.frames import (
     FRAMEWORK_SCOPE,
+    UNDECODABLE,
     Refusal,
     Welcome,
 )
@@ -195,7 +196,7 @@ class Link:
     def _on_reply(self, parts: list[bytes], now: float) -> None:
         try:
             reply = _REPLY.decode(parts[0])
-        except msgspec.DecodeError as error:
+        except UNDECODABLE as error:
             self._links.refuse(self.who, RemoteProtocolError("malformed-reply", str(error)), 1)
             return
         if isinstance(reply, Refusal):
