@@ -381,6 +381,7 @@ class Driver:
         if now >= self._refresh_at and not self.insecure:
             self._refresh_at = now + REFRESH_TRUST
             self._trust.refresh()
+            self._inbound.recheck()
 
     def _flush(self, now: float) -> None:
         if self._loopback:

@@ -23,6 +23,7 @@ from overlay.protocol import Scope
 from overlay.security.identity import Identity
 from overlay.wire.frames import (
     FRAMEWORK_SCOPE,
+    UNDECODABLE,
     Goodbye,
     Hello,
     Piece,
@@ -34,13 +35,27 @@ from overlay.wire.frames import (
 from overlay.wire.pieces import Reassembly
 from overlay.wire.reader import BatchReader
 
-STRANGERS = 4096  # accepted connections whose handshake is not finished yet
+STRANGERS = 4096  # connections that have not said a word yet, and are remembered
+SESSIONS_PER_NAME = 16  # one peer must not take the places of all others
+FRAME_COST = 100  # bytes of `net.tick_bytes` that any frame takes
+REFUSAL_COST = 4096  # and any refusal: a tick of nothing but rubbish takes some 20 ms
 HUNG_UP = "hung up in the handshake"
+SILENT = "gone without a word, or cut off for a frame far over limits.frame_bytes"
+
 
 NOBLOCK = int(zmq.NOBLOCK)  # arithmetic with zmq's own flags is slow
 Part = bytes | memoryview
 
+
+class _HelloStart(msgspec.Struct, array_like=True, tag=Hello.__struct_config__.tag):
+    """What a Hello of any version begins with."""
+
+    oldest: int
+    newest: int
+
+
 _HELLO = msgspec.msgpack.Decoder(Hello)
+_HELLO_START = msgspec.msgpack.Decoder(_HelloStart)
 _ENCODER = msgspec.msgpack.Encoder()
 
 Deliver = Callable[[NodeId, Scope, list[Any], float], None]
@@ -51,7 +66,9 @@ class Session:
     """A peer that said Hello over one connection."""
 
     __slots__ = (
+        "certificate",
         "confirmed",
+        "departed",
         "fd",
         "frames",
         "frames_this_second",
@@ -68,19 +85,21 @@ class Session:
     )
 
     def __init__(
-        self, routing_id: bytes, user: str, fd: int, identity: Identity, life: bytes, now: float
+        self, routing_id: bytes, user: str, fd: int, identity: Identity, hello: Hello, now: float
     ) -> None:
         self.routing_id = routing_id
         self.user = user
         self.fd = fd
         self.identity = identity
         self.name = identity.name
-        self.life = life
+        self.certificate = hello.certificate
+        self.life = hello.life
         self.opened_at = self.heard_at = self.second_began = now
         self.frames = 0
         self.frames_this_second = 0
         self.confirmed = False  # the monitor was read since: its events are about this session
         self.leaving = False  # it said Goodbye: a disconnect is no news
+        self.departed = False  # and that it does not come back soon
         self.reassembly: Reassembly | None = None
 
 
@@ -105,6 +124,7 @@ class Inbound:
         unix_now: Callable[[], float],
     ) -> None:
         self.sessions: dict[bytes, Session] = {}
+        self._names: Counter[str] = Counter()  # how many sessions each peer has
         self.counts: Counter[str] = Counter()
         self.bytes_received = 0
         self.messages_received = 0
@@ -126,6 +146,9 @@ class Inbound:
         self._by_fd: dict[int, Session] = {}
         self._ending: list[Session] = []  # disconnected; what they sent may still wait
         self._shaking: dict[int, None] = {}  # accepted descriptors, handshake not finished
+        self._silent: dict[int, None] = {}  # handshake finished, nothing heard
+        self._gone: dict[int, None] = {}  # these disconnected; what they sent may still wait
+        self._refusal_bytes = 0  # what the frame at hand costs its tick besides its size
 
     # -- frames -------------------------------------------------------------------------------
 
@@ -148,22 +171,28 @@ class Inbound:
                 more = frame.more
                 parts.append(frame.bytes)
                 size += len(frame.bytes)
-            left -= size + 100
             session = self.sessions.get(sender.bytes)
-            user = _user_of(sender) if self._certified else ""
+            user = _property(sender, "User-Id") if self._certified else ""
             if session is None:
                 self._meet(sender, user, parts, now)
             elif session.user != user:
-                self._refuse(session.name, RemoteProtocolError("session-hijacked", user), 1)
+                self._blame(session.name, RemoteProtocolError("session-hijacked", user))
             else:
                 self._take(session, parts, now)
                 self.bytes_received += size
+            left -= size + FRAME_COST + self._refusal_bytes
+            self._refusal_bytes = 0
         return True
 
     @property
     def ending(self) -> bool:
         """True when peers disconnected whose last frames are still to be read."""
         return bool(self._ending)
+
+    def _blame(self, who: str, error: RemoteProtocolError) -> None:
+        """Refuse something, at the expense of this tick: rubbish is small and costs much."""
+        self._refusal_bytes += REFUSAL_COST
+        self._refuse(who, error, 1)
 
     def _take(self, session: Session, parts: list[Part], now: float) -> None:
         session.heard_at = now
@@ -174,10 +203,10 @@ class Inbound:
         try:
             frame = self._reader.read(parts)
         except RemoteProtocolError as error:
-            self._refuse(session.name, error, 1)
+            self._blame(session.name, error)
             return
         for fault in frame.refused:
-            self._refuse(session.name, fault, 1)
+            self._blame(session.name, fault)
         for scope, messages in frame.sections:
             if scope == FRAMEWORK_SCOPE:
                 self._take_own(session, messages, now)
@@ -193,7 +222,7 @@ class Inbound:
             return True
         if not self._net.peer_rate:
             return True
-        self._refuse(session.name, RemoteProtocolError("flood", "see net.peer_rate"), 1)
+        self._blame(session.name, RemoteProtocolError("flood", "see net.peer_rate"))
         return False
 
     def _take_own(self, session: Session, messages: list[Any], now: float) -> None:
@@ -212,40 +241,41 @@ class Inbound:
                         self._deliver(session.name, whole[0], [whole[1]], now)
                 elif type(msg) is Goodbye:
                     session.leaving = True
-                    if not msg.idle:
+                    if not (msg.idle or session.departed):
+                        session.departed = True
                         self._lost(session, "goodbye")
                 else:
                     raise RemoteProtocolError("unexpected-message", type(msg).__name__)
             except RemoteProtocolError as error:
-                self._refuse(session.name, error, 1)
+                self._blame(session.name, error)
 
     # -- strangers ----------------------------------------------------------------------------
 
     def _meet(self, sender: zmq.Frame, user: str, parts: list[Part], now: float) -> None:
         routing_id = sender.bytes
-        who = user[:16] or str(sender.get("Peer-Address"))
+        fd = sender.get(zmq.SRCFD)
+        assert isinstance(fd, int)
+        self._shaking.pop(fd, None)
+        self._silent.pop(fd, None)
         try:
-            session, hello, version = self._admit(sender, user, parts, now)
+            hello, version = _read_hello(parts[0])
+            identity = self._prove(hello, user)
+            session = self._admit(Session(routing_id, user, fd, identity, hello, now))
         except RemoteProtocolError as error:
-            self._refuse(who, error, 1)
+            self._gone.pop(fd, None)
+            self._blame(user[:16] or _property(sender, "Peer-Address"), error)
             self._reply(routing_id, Refusal(error.reason[:256], error.detail[:256]))
             return
         self.sessions[routing_id] = session
-        self._by_fd[session.fd] = session
-        self._shaking.pop(session.fd, None)
+        self._by_fd[fd] = session
+        if fd in self._gone:  # all that it says was sent before it disconnected
+            del self._gone[fd]
+            self._ending.append(session)
         self._reply(routing_id, Welcome(version, self._me, self._life, self._trust.certificate))
         self._opened(session, hello)
 
-    def _admit(
-        self, sender: zmq.Frame, user: str, parts: list[Part], now: float
-    ) -> tuple[Session, Hello, int]:
-        if len(self.sessions) >= self._net.peers:
-            raise RemoteProtocolError("too-many-peers", f"net.peers is {self._net.peers}")
-        try:
-            hello = _HELLO.decode(parts[0])
-        except (msgspec.DecodeError, RecursionError) as error:
-            raise RemoteProtocolError("no-hello", str(error)) from None
-        version = negotiate(hello.oldest, hello.newest)
+    def _prove(self, hello: Hello, user: str) -> Identity:
+        """Who said Hello; RemoteProtocolError when it is not who it claims to be."""
         if hello.overlay != self._overlay:
             raise RemoteProtocolError(
                 "wrong-overlay", f"this is {self._overlay!a}, not {hello.overlay!a}"
@@ -254,9 +284,29 @@ class Inbound:
         identity = self._trust.identify(hello.certificate, hello.name, key, self._unix_now())
         if identity.name == self._me:
             raise RemoteProtocolError("name-taken", f"{self._me!a} is this node")
-        fd = sender.get(zmq.SRCFD)
-        assert isinstance(fd, int)
-        return Session(sender.bytes, user, fd, identity, hello.life, now), hello, version
+        return identity
+
+    def _admit(self, session: Session) -> Session:
+        """Let it in if there is a place for it."""
+        if len(self.sessions) >= self._net.peers:
+            raise RemoteProtocolError("too-many-peers", f"net.peers is {self._net.peers}")
+        if self._names[session.name] >= SESSIONS_PER_NAME:
+            detail = f"{session.name!a} is connected {SESSIONS_PER_NAME} times"
+            raise RemoteProtocolError("too-many-sessions", detail)
+        self._names[session.name] += 1
+        return session
+
+    def recheck(self) -> None:
+        """Forget sessions whose certificate was revoked or expired since their Hello."""
+        for session in list(self.sessions.values()):
+            key = bytes.fromhex(session.user) if session.user else None
+            try:
+                self._trust.identify(session.certificate, session.name, key, self._unix_now())
+            except RemoteProtocolError as error:
+                self._refuse(session.name, error, 1)
+                self._forget(session)
+                self._reply(session.routing_id, Refusal(error.reason[:256], error.detail[:256]))
+                self._lost(session, error.reason)
 
     def _reply(self, routing_id: bytes, msg: Welcome | Refusal) -> None:
         try:
@@ -275,7 +325,10 @@ class Inbound:
                 if len(self._shaking) < STRANGERS:
                     self._shaking[fd] = None
             elif event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
-                self._shaking.pop(fd, None)
+                if fd in self._shaking:
+                    del self._shaking[fd]
+                    self._silent[fd] = None
+                self._gone.pop(fd, None)
                 if fd in ended:
                     ended[fd] = True
             elif event in FAILED_HANDSHAKES:
@@ -286,6 +339,9 @@ class Inbound:
                 if fd in self._shaking:
                     del self._shaking[fd]
                     self._refuse("", RemoteProtocolError("handshake-failed", detail), 1)
+                elif fd in self._silent:
+                    del self._silent[fd]
+                    self._gone[fd] = None
                 else:
                     ended[fd] = False
                 detail = HUNG_UP
@@ -302,20 +358,44 @@ class Inbound:
         """Forget who disconnected, now that the last they sent is read."""
         ending, self._ending = self._ending, []
         for session in ending:
-            if self.sessions.pop(session.routing_id, None) is None:
+            if not self._forget(session):
                 continue
-            if self._by_fd.get(session.fd) is session:
-                del self._by_fd[session.fd]
             if not session.leaving:
+                self.counts["sessions lost"] += 1
                 self._lost(session, "disconnected")
+        for _ in self._gone:
+            self._refuse("", RemoteProtocolError("no-hello", SILENT), 1)
+        self._gone.clear()
+
+    def _forget(self, session: Session) -> bool:
+        """False when it was forgotten before."""
+        if self.sessions.get(session.routing_id) is not session:
+            return False
+        del self.sessions[session.routing_id]
+        if self._by_fd.get(session.fd) is session:
+            del self._by_fd[session.fd]
+        self._names[session.name] -= 1
+        if not self._names[session.name]:
+            del self._names[session.name]
+        return True
 
     def close(self) -> None:
         """Stop listening to the monitor; the driver closes the ROUTER."""
         self.monitor.close()
 
 
-def _user_of(frame: zmq.Frame) -> str:
+def _read_hello(encoded: Part) -> tuple[Hello, int]:
+    """Return it with the version to speak; its versions count first, whatever else it holds."""
     try:
-        return str(frame.get("User-Id"))
+        start = _HELLO_START.decode(encoded)
+        version = negotiate(start.oldest, start.newest)
+        return _HELLO.decode(encoded), version
+    except UNDECODABLE as error:
+        raise RemoteProtocolError("no-hello", str(error)) from None
+
+
+def _property(frame: zmq.Frame, name: str) -> str:
+    try:
+        return str(frame.get(name))
     except zmq.ZMQError:
-        return ""  # no CURVE: the handshake let nobody in, yet better safe
+        return ""  # an ipc peer has no address; without CURVE nobody was asked who it is
