@@ -1,0 +1,146 @@
+"""An Inbound whose ROUTER and monitor are lists, for exact inputs and outputs."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from typing import Any, NamedTuple, cast
+
+import msgspec
+import zmq
+
+from overlay.errors import RemoteProtocolError
+from overlay.limits import Limits
+from overlay.net.config import NetSettings
+from overlay.net.inbound import Inbound, Session
+from overlay.net.monitor import Happening, Monitor
+from overlay.net.trust import OpenTrust, Trust
+from overlay.protocol import Message
+from overlay.wire.frames import Hello, Refusal, Welcome
+from overlay.wire.reader import BatchReader
+from protocols.echo.messages import EchoReply, EchoRequest
+
+ME = "node"
+OVERLAY = "lab"
+KINDS: tuple[type[Message], ...] = (EchoRequest, EchoReply)
+Reply = Welcome | Refusal
+
+
+class _Sender(NamedTuple):
+    """The frame that a ROUTER puts first: what a peer claims, and what ZeroMQ knows."""
+
+    bytes: bytes
+    properties: dict[Any, Any]
+
+    def get(self, name: Any) -> Any:
+        if name not in self.properties:
+            raise zmq.ZMQError(22)
+        return self.properties[name]
+
+
+class FakeRouter:
+    """Gives out what was put in, and keeps what was sent."""
+
+    def __init__(self) -> None:
+        self.waiting: deque[tuple[_Sender, list[bytes]]] = deque()
+        self.sent: list[tuple[bytes, Reply]] = []
+        self._parts: list[bytes] = []
+        self.linger = 0
+        self.FD = 0
+
+    def get_monitor_socket(self, _: int) -> FakeRouter:
+        """Its own monitor, which nobody reads: see `FakeMonitor`."""
+        return self
+
+    def put(self, routing_id: bytes, parts: list[bytes], *, user: str = "", fd: int = 9) -> None:
+        """One message of a peer arrives."""
+        properties: dict[Any, Any] = {zmq.SRCFD: fd}
+        if user:
+            properties["User-Id"] = user
+        self.waiting.append((_Sender(routing_id, properties), parts))
+
+    def recv(self, _: int, *, copy: bool) -> _Sender:
+        """The first part."""
+        if not self.waiting:
+            raise zmq.Again
+        sender, self._parts = self.waiting.popleft()
+        return sender
+
+    def recv_multipart(self, _: int) -> list[bytes]:
+        """The others."""
+        return self._parts
+
+    def send_multipart(self, parts: list[bytes], _: int) -> None:
+        """A reply leaves."""
+        reply: Reply = msgspec.msgpack.decode(parts[1], type=Reply)
+        self.sent.append((parts[0], reply))
+
+
+class FakeMonitor:
+    """Tells what the test says."""
+
+    fd = 0
+
+    def __init__(self) -> None:
+        self.events: list[Happening] = []
+
+    def happenings(self) -> list[Happening]:
+        """Everything since the last call."""
+        events, self.events = self.events, []
+        return events
+
+
+class Desk:
+    """An Inbound, and everything that it did."""
+
+    def __init__(
+        self,
+        *,
+        trust: Trust | None = None,
+        net: NetSettings | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        self.router = FakeRouter()
+        self.delivered: list[tuple[str, str, Any]] = []
+        self.refused: Counter[str] = Counter()
+        self.opened: list[str] = []
+        self.lost: list[tuple[str, str]] = []
+        limits = limits or Limits()
+        self.inbound = Inbound(
+            cast("zmq.Socket[bytes]", self.router),
+            BatchReader(KINDS, limits),
+            trust or OpenTrust(ME, OVERLAY),
+            net or NetSettings(),
+            limits,
+            me=ME,
+            overlay=OVERLAY,
+            life=bytes(8),
+            deliver=self._deliver,
+            refuse=self._refuse,
+            opened=lambda session, hello: self.opened.append(session.name),
+            lost=lambda session, reason: self.lost.append((session.name, reason)),
+            unix_now=lambda: 1_800_000_000.0,
+        )
+        self.monitor = FakeMonitor()
+        self.inbound.monitor = cast("Monitor", self.monitor)
+
+    def _deliver(self, name: str, scope: str, messages: list[Any], now: float) -> None:
+        self.delivered += [(name, scope, msg) for msg in messages]
+
+    def _refuse(self, who: str, error: RemoteProtocolError, count: int) -> None:
+        self.refused[error.reason] += count
+
+    def say_hello(self, name: str, routing_id: bytes = b"a", **where: Any) -> Session | None:
+        """A peer connects; returns its session if it was let in."""
+        self.router.put(routing_id, [msgspec.msgpack.encode(hello(name))], **where)
+        self.inbound.drain(0.0)
+        return self.inbound.sessions.get(routing_id)
+
+    def happens(self, *events: tuple[int, int]) -> None:
+        """ZeroMQ reports these, then the node drains its ROUTER."""
+        self.monitor.events = [Happening(*event) for event in events]
+        self.inbound.read_monitor()
+
+
+def hello(name: str = "bob", *, oldest: int = 1, newest: int = 1, overlay: str = OVERLAY) -> Hello:
+    """What a node says first."""
+    return Hello(oldest, newest, overlay, name, bytes(8))
