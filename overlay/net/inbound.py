@@ -39,8 +39,7 @@ STRANGERS = 4096  # connections that have not said a word yet, and are remembere
 SESSIONS_PER_NAME = 16  # one peer must not take the places of all others
 FRAME_COST = 100  # bytes of `net.tick_bytes` that any frame takes
 REFUSAL_COST = 4096  # and any refusal: a tick of nothing but rubbish takes some 20 ms
-HUNG_UP = "hung up in the handshake"
-SILENT = "gone without a word, or cut off for a frame far over limits.frame_bytes"
+HUNG_UP = "hung up before its Hello, or was cut off for a frame far over limits.frame_bytes"
 
 
 NOBLOCK = int(zmq.NOBLOCK)  # arithmetic with zmq's own flags is slow
@@ -145,9 +144,8 @@ class Inbound:
         self._unix_now = unix_now
         self._by_fd: dict[int, Session] = {}
         self._ending: list[Session] = []  # disconnected; what they sent may still wait
-        self._shaking: dict[int, None] = {}  # accepted descriptors, handshake not finished
-        self._silent: dict[int, None] = {}  # handshake finished, nothing heard
-        self._gone: dict[int, None] = {}  # these disconnected; what they sent may still wait
+        self._silent: dict[int, None] = {}  # accepted descriptors that said nothing yet
+        self._gone: dict[int, str] = {}  # why these ended; what they sent may still wait
         self._refusal_bytes = 0  # what the frame at hand costs its tick besides its size
 
     # -- frames -------------------------------------------------------------------------------
@@ -255,7 +253,6 @@ class Inbound:
         routing_id = sender.bytes
         fd = sender.get(zmq.SRCFD)
         assert isinstance(fd, int)
-        self._shaking.pop(fd, None)
         self._silent.pop(fd, None)
         try:
             hello, version = _read_hello(parts[0])
@@ -317,31 +314,28 @@ class Inbound:
     # -- connections --------------------------------------------------------------------------
 
     def read_monitor(self) -> None:
-        """Notice who disconnected, and who never got through ZeroMQ's handshake."""
+        """Notice who disconnected, and who never got as far as a Hello.
+
+        ZeroMQ names a connection only when it is accepted and when it ends: a handshake that
+        succeeds has no descriptor, and one that fails because the other side hung up first is
+        not reported at all.
+        """
         ended: dict[int, bool] = {}  # descriptor -> was it used again since?
         detail = HUNG_UP
         for event, fd in self.monitor.happenings():
             if event == zmq.EVENT_ACCEPTED:
-                if len(self._shaking) < STRANGERS:
-                    self._shaking[fd] = None
-            elif event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
-                if fd in self._shaking:
-                    del self._shaking[fd]
+                if len(self._silent) < STRANGERS:
                     self._silent[fd] = None
-                self._gone.pop(fd, None)
                 if fd in ended:
                     ended[fd] = True
+                if fd in self._gone:
+                    self._refuse_handshake(self._gone.pop(fd))
             elif event in FAILED_HANDSHAKES:
                 detail = FAILED_HANDSHAKES[event]  # its value is no descriptor: see the next event
             elif event == zmq.EVENT_DISCONNECTED:
-                # When the other side hangs up first, ZeroMQ reports no failed handshake, only
-                # this. Either way the connection was accepted and never got in.
-                if fd in self._shaking:
-                    del self._shaking[fd]
-                    self._refuse("", RemoteProtocolError("handshake-failed", detail), 1)
-                elif fd in self._silent:
+                if fd in self._silent:
                     del self._silent[fd]
-                    self._gone[fd] = None
+                    self._gone[fd] = detail
                 else:
                     ended[fd] = False
                 detail = HUNG_UP
@@ -363,9 +357,12 @@ class Inbound:
             if not session.leaving:
                 self.counts["sessions lost"] += 1
                 self._lost(session, "disconnected")
-        for _ in self._gone:
-            self._refuse("", RemoteProtocolError("no-hello", SILENT), 1)
+        for detail in self._gone.values():
+            self._refuse_handshake(detail)
         self._gone.clear()
+
+    def _refuse_handshake(self, detail: str) -> None:
+        self._refuse("", RemoteProtocolError("handshake-failed", detail), 1)
 
     def _forget(self, session: Session) -> bool:
         """False when it was forgotten before."""

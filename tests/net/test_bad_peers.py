@@ -1,0 +1,550 @@
+"""Everything that a peer must not send, from raw sockets to a node that runs.
+
+Each is counted under its own reason in the node's status and logged once a second at most; the
+node goes on answering its friend, and lets in nobody whom it should not.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import socket
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+import psutil
+import pytest
+import trio
+import zmq
+
+from overlay.net.introduction import INTRODUCTION_MAGIC
+from overlay.security.authority import Authority
+from overlay.security.datagram import DatagramSigner
+from overlay.wire.datagrams import write_datagram
+from overlay.wire.frames import FRAMEWORK_SCOPE, IAm, Piece, PieceStart, Refusal, Welcome, WhoIs
+from protocols.echo import EchoRequest
+from tests.net.strangers import (
+    ASK,
+    DAY,
+    OVERLAY,
+    RIGHTS,
+    WITHIN,
+    Scene,
+    Stranger,
+    check_log,
+    frame,
+    scene,
+)
+
+Attack = Callable[[Scene], Awaitable[None]]
+Play = Callable[..., None]
+
+both_worlds = pytest.mark.parametrize("secure", [False, True], ids=["insecure", "secure"])
+
+
+@pytest.fixture
+def play(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Play:
+    """Run an attack on a node that was started for it."""
+
+    def run(attack: Attack, *sets: str, secure: bool = True) -> None:
+        async def main() -> None:
+            with trio.fail_after(1.5 * WITHIN):
+                async with scene(tmp_path, secure=secure, sets=sets) as stage:
+                    await attack(stage)
+
+        trio.run(main)
+        check_log(caplog)
+
+    return run
+
+
+# -- frames -----------------------------------------------------------------------------------
+
+SMALL = ("limits.frame_bytes=65536", "limits.string_bytes=1000", "limits.batch_messages=10")
+GOOD = frame(ASK)
+NOISE = random.Random(1)
+
+BAD_FRAMES: dict[str, tuple[list[bytes], str]] = {
+    "random bytes": ([b"\xc1" + NOISE.randbytes(100)], "malformed-frame"),
+    "nothing": ([b""], "malformed-frame"),
+    "a truncated frame": ([GOOD[: len(GOOD) // 2]], "malformed-frame"),
+    "no UTF-8": ([frame(ASK, scope="text").replace(b"text", b"\xff\xff\xff\xff")],
+                 "malformed-frame"),
+    "arrays in arrays": ([b"\x91" * 60_000], "malformed-frame"),
+    "a frame of the wrong shape": ([msgspec.msgpack.encode([1, 2.0, {}, []])], "wrong-shape"),
+    "a message of the wrong shape": ([frame([16, "no id", b""])], "wrong-shape"),
+    "a wrong version": ([frame(ASK, version=2)], "wrong-version"),
+    "an unknown tag": ([frame([9999, "from the future"])], "unknown-tag"),
+    "an unknown scope": ([frame(ASK, scope="elsewhere")], "unknown-scope"),
+    "a message of the framework": ([frame(ASK, scope=FRAMEWORK_SCOPE)], "unexpected-message"),
+    "an oversized frame": ([frame(EchoRequest(1, bytes(66_000)))], "frame-too-large"),
+    "an oversized part": ([GOOD, bytes(66_000)], "frame-too-large"),
+    "a long batch": ([frame(*[ASK] * 11)], "batch-too-long"),
+    "a part too many": ([GOOD, b"whose?"], "wrong-parts"),
+    "a stray piece": ([frame(Piece(b"x"), scope=FRAMEWORK_SCOPE)], "stray-piece"),
+    "an endless message": (
+        [frame(PieceStart("", 1 << 40, b""), scope=FRAMEWORK_SCOPE)],
+        "message-too-large",
+    ),
+}  # fmt: skip
+
+
+@both_worlds
+def test_bad_frames_of_a_peer_that_is_let_in(play: Play, secure: bool) -> None:
+    async def attack(stage: Scene) -> None:
+        eve = await stage.member()
+        expected: dict[str, int] = {}
+        for parts, reason in BAD_FRAMES.values():
+            expected[reason] = expected.get(reason, 0) + 3
+            for _ in range(3):
+                eve.send(*parts)
+        await stage.until(lambda: stage.status.refusals == expected, f"{expected}")
+        assert _served(stage) == 1
+        eve.send(frame(ASK))  # it may still behave
+        await stage.until(lambda: _served(stage) == 2, "an echo")
+        await stage.unharmed(*expected, sessions=["eve"])
+
+    play(attack, *SMALL, secure=secure)
+
+
+@both_worlds
+def test_a_frame_past_what_zeromq_takes_cuts_its_sender_off(play: Play, secure: bool) -> None:
+    async def attack(stage: Scene) -> None:
+        eve = await stage.member()
+        eve.send(frame(EchoRequest(1, bytes(1 << 20))))
+        await stage.until(lambda: stage.status.counters.get("sessions lost"), "the session's end")
+        eve.close()
+        await stage.until(lambda: len(stage.status.sessions) == 1, "the friend alone")
+        # A stranger's is cut off as well, and so counts as one that hung up before its Hello.
+        # So does the member, whose DEALER has connected again by itself.
+        mallory = stage.stranger()
+        mallory.send(bytes(1 << 20))
+        await stage.until_refused("handshake-failed")
+        mallory.close()
+        await stage.unharmed("handshake-failed")
+
+    play(attack, *SMALL, secure=secure)
+
+
+# -- who is let in ----------------------------------------------------------------------------
+
+
+@both_worlds
+def test_strangers_who_say_anything_but_hello(play: Play, secure: bool) -> None:
+    async def attack(stage: Scene) -> None:
+        words = [b"", os.urandom(50), msgspec.msgpack.encode({"hello": 1}), GOOD]
+        for word in words:
+            stranger = stage.stranger()
+            stranger.send(word)
+            reply = await stage.answer(stranger)
+            assert isinstance(reply, Refusal)
+            assert reply.reason == "no-hello"
+        assert stage.refused("no-hello") == len(words)
+        await stage.unharmed("no-hello")
+
+    play(attack, secure=secure)
+
+
+@both_worlds
+def test_an_incompatible_version_gets_a_refusal_that_it_can_read(play: Play, secure: bool) -> None:
+    async def attack(stage: Scene) -> None:
+        old = stage.stranger()
+        old.hello(oldest=0, newest=0)
+        newer = stage.stranger()
+        newer.send(msgspec.msgpack.encode([3, 2, 5, {"fields": "of tomorrow"}]))
+        for stranger, versions in ((old, "0 to 0"), (newer, "2 to 5")):
+            assert await stage.answer(stranger) == Refusal(
+                "incompatible-version", f"the peer speaks versions {versions}, we 1 to 1"
+            )
+        await stage.unharmed("incompatible-version")
+
+    play(attack, secure=secure)
+
+
+def test_a_node_that_is_refused_tells_its_user_why(play: Play) -> None:
+    async def attack(stage: Scene) -> None:
+        router = stage.context.socket(zmq.ROUTER)
+        port = router.bind_to_random_port("tcp://127.0.0.1")
+        stage.node.meet(f"127.0.0.1:{port}")
+        refusal = Refusal("incompatible-version", "the peer speaks versions 1 to 1, we 2 to 3")
+
+        def refuse() -> bool:
+            while router.poll(0):
+                sender, _ = router.recv_multipart()
+                router.send_multipart([sender, msgspec.msgpack.encode(refusal)])
+            reasons = [link.reason for link in stage.status.links]
+            return f"{refusal.reason}: {refusal.detail}" in reasons
+
+        await stage.until(refuse, "the reason in the status")
+        assert stage.refused("refused-by-peer") >= 1
+        router.close(linger=0)
+        await stage.unharmed("refused-by-peer")
+
+    play(attack, secure=False)
+
+
+@both_worlds
+def test_hellos_that_do_not_fit(play: Play, secure: bool) -> None:
+    async def attack(stage: Scene) -> None:
+        certificate = stage.issue("ada").certificate if secure else b""
+        for name, other, reason in (
+            ("eve", {"overlay": "home"}, "wrong-overlay"),
+            ("ada", {"certificate": certificate}, "key-mismatch" if secure else "name-taken"),
+            ("../eve", {}, "certificate-missing" if secure else "bad-name"),
+        ):
+            stranger = stage.stranger()
+            stranger.hello(name, **other)
+            reply = await stage.answer(stranger)
+            assert isinstance(reply, Refusal)
+            assert reply.reason == reason
+            assert stage.refused(reason) == 1
+        await stage.unharmed(*stage.status.refusals)
+
+    play(attack, secure=secure)
+
+
+def test_forged_senders(play: Play, tmp_path: Path) -> None:
+    async def attack(stage: Scene) -> None:
+        eve, bobs = stage.issue("eve"), stage.issue("bob")
+        others = Authority.create(tmp_path / "others", OVERLAY).issue("bob", RIGHTS, 1)
+        elsewhere = Authority.create(tmp_path / "elsewhere", "home").issue("bob", RIGHTS, 1)
+        for key, name, certificate, reason in (
+            (eve, "bob", eve.certificate, "name-forged"),
+            (eve, "bob", bobs.certificate, "key-mismatch"),
+            (None, "bob", bobs.certificate, "key-mismatch"),
+            (others, "bob", others.certificate, "certificate-untrusted"),
+            (elsewhere, "bob", elsewhere.certificate, "certificate-wrong-overlay"),
+            (eve, "eve", b"", "certificate-missing"),
+            (eve, "eve", eve.certificate[:-1], "certificate-malformed"),
+            (eve, "eve", os.urandom(700), "certificate-malformed"),
+        ):
+            before = stage.refused(reason)
+            stranger = stage.stranger(key)
+            stranger.hello(name, certificate=certificate)
+            reply = await stage.answer(stranger)
+            assert isinstance(reply, Refusal)
+            assert reply.reason == reason
+            assert stage.refused(reason) == before + 1
+            stranger.send(frame(ASK))
+            await stage.until(lambda: stage.refused("no-hello") > 0, "that it is not heard")
+        assert _served(stage) == 1
+        await stage.unharmed(*stage.status.refusals)
+
+    play(attack)
+
+
+def test_an_expired_certificate(play: Play) -> None:
+    async def attack(stage: Scene) -> None:
+        old = stage.issue("eve", now=time.time() - 3 * DAY)
+        stranger = stage.stranger(old)
+        stranger.hello("eve", certificate=old.certificate)
+        reply = await stage.answer(stranger)
+        assert isinstance(reply, Refusal)
+        assert reply.reason == "certificate-expired"
+        signed = DatagramSigner(old).sign(b"body", time.time(), with_certificate=True)
+        stage.datagram(signed).close()
+        await stage.until_refused("certificate-expired", 2)
+        await stage.unharmed("certificate-expired")
+
+    play(attack)
+
+
+def test_a_certificate_that_is_revoked_while_it_is_used(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("overlay.net.driver.REFRESH_TRUST", 0.05)
+
+    async def attack(stage: Scene) -> None:
+        credentials = stage.issue("eve")
+        eve = stage.stranger(credentials)
+        eve.hello("eve", certificate=credentials.certificate)
+        assert isinstance(await stage.answer(eve), Welcome)
+        stage.revoke("eve")
+        reply = await stage.answer(eve)  # its session ends without its asking
+        assert reply == Refusal("certificate-revoked", "'eve'")
+        again = stage.stranger(credentials)
+        again.hello("eve", certificate=credentials.certificate)
+        assert isinstance(await stage.answer(again), Refusal)
+        signed = DatagramSigner(credentials).sign(b"body", time.time(), with_certificate=True)
+        stage.datagram(signed).close()
+        await stage.until_refused("certificate-revoked", 3)
+        await stage.unharmed("certificate-revoked")
+
+    play(attack)
+
+
+@both_worlds
+def test_a_routing_id_that_is_taken_hides_nobody_else(play: Play, secure: bool) -> None:
+    async def attack(stage: Scene) -> None:
+        squatter = stage.stranger(routing_id=b"popular")
+        squatter.hello("mallory")
+        assert isinstance(await stage.answer(squatter), Refusal if secure else Welcome)
+        thief = stage.stranger(routing_id=b"popular")
+        for _ in range(20):
+            thief.send(frame(ASK))
+        carol = await stage.member("carol")  # who came after both of them is heard
+        carol.send(frame(ASK))
+        await stage.until(lambda: _served(stage) == 2, "carol's echo")
+        if not secure:
+            squatter.send(frame(ASK))
+            await stage.until(lambda: _served(stage) == 3, "the echo of who came first")
+        assert _served(stage) == (2 if secure else 3)
+        for stranger in (squatter, thief, carol):
+            stranger.close()
+        await stage.unharmed(*stage.status.refusals)
+        assert set(stage.status.refusals) <= {
+            "certificate-missing",
+            "no-hello",
+            "handshake-failed",
+        }
+
+    play(attack, secure=secure)
+
+
+def test_a_claim_to_the_routing_id_of_another_session(play: Play) -> None:
+    async def attack(stage: Scene) -> None:
+        ((taken, session),) = stage.node.driver._inbound.sessions.items()
+        thief = socket.create_connection(stage.address)
+        thief.sendall(_zmtp_as(taken) + b"".join(_zmtp_frame(GOOD) for _ in range(20)))
+        heard = session.frames
+        for n in range(1, 4):
+            await stage.echo()
+            assert (session.frames, _served(stage)) == (heard + n, 1 + n)
+        thief.close()
+        await stage.unharmed(*stage.status.refusals)
+        assert stage.node.driver._inbound.sessions == {taken: session}
+        assert set(stage.status.refusals) <= {"no-hello", "handshake-failed"}
+
+    play(attack, secure=False)
+
+
+def _served(stage: Scene) -> int:
+    """How many echoes the node gave; the friend's first is one of them."""
+    return int(stage.node.status().protocols["echo"]["served"])
+
+
+def _zmtp_as(routing_id: bytes) -> bytes:
+    """ZeroMQ's greeting, and a routing id that its own sockets would not let one choose."""
+    greeting = b"\xff" + bytes(8) + b"\x7f\x03\x00" + b"NULL".ljust(20, b"\0") + bytes(32)
+    ready = b"\x05READY"
+    for name, value in ((b"Socket-Type", b"DEALER"), (b"Identity", routing_id)):
+        ready += bytes([len(name)]) + name + len(value).to_bytes(4, "big") + value
+    return greeting + bytes([4, len(ready)]) + ready
+
+
+def _zmtp_frame(body: bytes) -> bytes:
+    return bytes([0, len(body)]) + body
+
+
+def test_an_insecure_namesake_takes_no_session_of_another(play: Play) -> None:
+    async def attack(stage: Scene) -> None:
+        namesakes: list[Stranger] = [await stage.member("bob") for _ in range(15)]
+        one_more = stage.stranger()
+        one_more.hello("bob")
+        reply = await stage.answer(one_more)
+        assert isinstance(reply, Refusal)
+        assert reply.reason == "too-many-sessions"
+        for stranger in (*namesakes, one_more):
+            stranger.close()
+        await stage.unharmed("too-many-sessions")
+
+    play(attack, secure=False)
+
+
+# -- handshakes -------------------------------------------------------------------------------
+
+
+async def knock(stage: Scene, connect: Callable[[], Callable[[], None]]) -> None:
+    """Connect in a wrong way, again and again, until the node has counted three."""
+    for n in range(1, 4):
+        hang_up = connect()
+        with trio.move_on_after(WITHIN):
+            while stage.refused("handshake-failed") < n:
+                with trio.move_on_after(2.0):
+                    await stage.until_refused("handshake-failed", n)
+                    break
+                hang_up()  # ZeroMQ gives a client up for good after some errors
+                hang_up = connect()
+        hang_up()
+    await stage.unharmed("handshake-failed")
+
+
+def test_a_client_without_curve(play: Play) -> None:
+    async def attack(stage: Scene) -> None:
+        def connect() -> Callable[[], None]:
+            stranger = stage.stranger(curve=False)
+            stranger.hello("bob")
+            return stranger.close
+
+        await knock(stage, connect)
+
+    play(attack)
+
+
+def test_a_client_with_curve_at_an_insecure_node(play: Play) -> None:
+    async def attack(stage: Scene) -> None:
+        await knock(stage, lambda: stage.stranger(curve=True).close)
+
+    play(attack, secure=False)
+
+
+def test_a_client_that_expects_another_server(play: Play) -> None:
+    async def attack(stage: Scene) -> None:
+        wrong = zmq.curve_keypair()[0]
+        await knock(stage, lambda: stage.stranger(server_key=wrong).close)
+
+    play(attack)
+
+
+@both_worlds
+@pytest.mark.parametrize(
+    "said",
+    [b"GET / HTTP/1.0\r\n\r\n", NOISE.randbytes(300), b"\xff" + bytes(8) + b"\x7f\x03\x00", b""],
+    ids=["http", "noise", "half a greeting", "silence"],
+)
+def test_a_tcp_client_that_is_no_zeromq(play: Play, secure: bool, said: bytes) -> None:
+    async def attack(stage: Scene) -> None:
+        def connect() -> Callable[[], None]:
+            client = socket.create_connection(stage.address)
+            with suppress(OSError):  # the node may have hung up by now
+                client.sendall(said)
+                client.shutdown(socket.SHUT_WR)
+            return client.close
+
+        await knock(stage, connect)
+
+    play(attack, secure=secure)
+
+
+# -- datagrams --------------------------------------------------------------------------------
+
+
+@both_worlds
+def test_garbage_datagrams(play: Play, secure: bool) -> None:
+    async def attack(stage: Scene) -> None:
+        magic = INTRODUCTION_MAGIC
+        for data, reason in (
+            (b"", "datagram-malformed"),
+            (b"\x00" + NOISE.randbytes(200), "datagram-malformed"),
+            (b"\xd4\x01" + NOISE.randbytes(200), "datagram-malformed"),
+            (b"\xd5\x11" + NOISE.randbytes(200), "datagram-malformed"),
+            (b"\x00" * 60_000, "datagram-malformed"),
+            (magic, "malformed-datagram"),
+            (magic + b"\xc1" * 100, "malformed-datagram"),
+            (magic + b"\x91" * 50_000, "malformed-datagram"),
+            (magic + msgspec.msgpack.encode([1, "#", [9999]]), "unknown-tag"),
+            (magic + msgspec.msgpack.encode([1, "#", [1, b"short"]]), "wrong-shape"),
+            (magic + msgspec.msgpack.encode([2, "#", [1]]), "wrong-version"),
+            (magic + msgspec.msgpack.encode([1, "#", IAm(bytes(8), "eve")]), "stray-introduction"),
+            (magic + msgspec.msgpack.encode([1, "#", [8, True]]), "unexpected-datagram"),
+        ):
+            before = stage.refused(reason)
+            stage.datagram(data).close()  # loopback loses none while the node keeps up
+            await stage.until_refused(reason, before + 1)
+        await stage.unharmed(*stage.status.refusals)
+
+    play(attack, secure=secure)
+
+
+def test_a_question_that_is_not_padded_is_not_answered(play: Play) -> None:
+    async def attack(stage: Scene) -> None:
+        def question(padding: int) -> bytes:
+            who = WhoIs(bytes(8), bytes(padding))
+            return INTRODUCTION_MAGIC + write_datagram(
+                FRAMEWORK_SCOPE, who, stage.node.driver.limits
+            )
+
+        asked = stage.datagram(question(0))
+        await stage.until_refused("question-not-padded")
+        with pytest.raises(BlockingIOError):
+            asked.recv(65_535)
+        asked.close()
+        padded = question(len(stage.node.driver._trust.certificate) + 64)
+        asked = stage.datagram(padded)
+        answers: list[bytes] = []
+
+        def look() -> bool:
+            try:
+                answers.append(asked.recv(65_535))
+            except BlockingIOError:
+                return False
+            return True
+
+        await stage.until(look, "the answer to a padded question")
+        asked.close()
+        assert len(answers[0]) <= len(padded) + 64  # no amplifier
+        await stage.unharmed("question-not-padded")
+
+    play(attack)
+
+
+def test_a_replayed_and_a_forged_datagram(play: Play) -> None:
+    async def attack(stage: Scene) -> None:
+        signer = DatagramSigner(stage.issue("eve"))
+        body = write_datagram("", ASK, stage.node.driver.limits)
+        signed = signer.sign(body, time.time(), with_certificate=True)
+        for data, reason, count in (
+            (signed, "unexpected-datagram", 1),  # believed, but echo takes no datagrams
+            (signed, "datagram-replayed", 1),
+            (signed, "datagram-replayed", 2),
+            (_fresh_but_altered(signer), "datagram-forged", 1),
+            (signer.sign(body, time.time() - 300, with_certificate=True), "datagram-stale", 1),
+        ):
+            stage.datagram(data).close()
+            await stage.until_refused(reason, count)
+        await stage.unharmed(
+            "unexpected-datagram", "datagram-replayed", "datagram-forged", "datagram-stale"
+        )
+
+    def _fresh_but_altered(signer: DatagramSigner) -> bytes:
+        signed = signer.sign(b"body", time.time(), with_certificate=True)
+        return signed[:-1] + bytes([signed[-1] ^ 1])
+
+    play(attack)
+
+
+# -- floods -----------------------------------------------------------------------------------
+
+FLOOD = 20_000  # frames
+MEMORY = 40 << 20  # bytes that a node may grow by meanwhile
+
+
+@pytest.mark.parametrize("kind", ["a member", "a stranger", "rubbish of a member"])
+@both_worlds
+def test_a_flood_starves_nobody(play: Play, secure: bool, kind: str) -> None:
+    async def attack(stage: Scene) -> None:
+        flooder = stage.stranger() if kind == "a stranger" else await stage.member()
+        words = frame([9999]) if kind == "rubbish of a member" else frame(ASK)
+        reason = "no-hello" if kind == "a stranger" else "flood"
+        before = psutil.Process().memory_info().rss
+        sent, echoes = 0, 0
+        while sent < FLOOD:
+            for _ in range(1000):
+                sent += flooder.send_if_possible(words)
+            await stage.echo()
+            echoes += 1
+        await stage.until_refused(reason, 1000)
+        assert echoes >= FLOOD / 1000
+        assert psutil.Process().memory_info().rss - before < MEMORY
+        flooder.close()
+        await stage.unharmed(*stage.status.refusals)
+        assert set(stage.status.refusals) <= {reason, "unknown-tag"}
+
+    play(attack, "net.peer_rate=500", secure=secure)
+
+
+def test_a_flood_of_datagrams_starves_nobody(play: Play) -> None:
+    async def attack(stage: Scene) -> None:
+        sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        for _ in range(20):
+            for _ in range(500):
+                sender.sendto(b"\x00" * 100, stage.address)
+            await stage.echo()
+        sender.close()
+        await stage.until_refused("datagram-malformed", 1000)
+        await stage.unharmed("datagram-malformed")
+
+    play(attack)
