@@ -6,7 +6,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,9 @@ from typing import Any
 import msgspec
 import trio
 
-from nodes.control import ControlError, ask, sockets_of
+from nodes.control import ask, sockets_of
 from nodes.folders import private_folder
+from nodes.node import only_error
 from nodes.peer_options import PeerOptions
 from nodes.spawning import peer_command, peer_environment
 from overlay.errors import OverlayError
@@ -109,8 +110,7 @@ class Demo:
             try:
                 await self._act(nursery, reports)
             finally:
-                for peer in self._peers.values():
-                    peer.process.kill()
+                await self._end_processes()  # before the folder goes, in which they write
             nursery.cancel_scope.cancel()
         failures = _failures(reports)
         return DemoReport(list(reports.values()), VICTIM, time.time() - began, failures)
@@ -196,6 +196,7 @@ class Demo:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=log,
+                start_new_session=True,  # a Ctrl-C is for the demo, which ends its peers
                 env=peer_environment(XDG_RUNTIME_DIR=str(self._runtime)),
             )
         self._peers[name] = peer = DemoPeer(name, process, time.time())
@@ -221,6 +222,13 @@ class Demo:
         with trio.move_on_after(PATIENCE):
             for peer in self._peers.values():
                 reports[peer.name].exit_code = await peer.process.wait()
+
+    async def _end_processes(self) -> None:
+        for peer in self._peers.values():
+            peer.process.kill()
+        with trio.CancelScope(shield=True):
+            for peer in self._peers.values():
+                await peer.process.wait()
 
     # -- conditions ---------------------------------------------------------------------------
 
@@ -263,10 +271,25 @@ def _failures(reports: dict[str, PeerReport]) -> list[str]:
 
 
 async def play(say: Say) -> DemoReport:
-    """Run the demo in a folder that is gone afterwards; DemoFailed says what did not happen."""
-    with tempfile.TemporaryDirectory(prefix="overlay-demo-") as folder:
-        try:
-            return await Demo(Path(folder), say).play()
-        except* (DemoFailed, ControlError) as group:
-            first = group.exceptions[0]
-            raise first from None
+    """Run the demo in a folder that is gone afterwards; DemoFailed says what did not happen.
+
+    SIGINT and SIGTERM end it, however often they come, only after all that it made is gone.
+    """
+    report = None
+    try:
+        with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(_cancel_on_signal, signals, nursery.cancel_scope)
+                with tempfile.TemporaryDirectory(prefix="overlay-demo-") as folder:
+                    report = await Demo(Path(folder), say).play()
+                nursery.cancel_scope.cancel()
+    except BaseExceptionGroup as group:
+        raise only_error(group) from None
+    if report is None:
+        raise DemoFailed("interrupted; all peers are stopped, nothing is left behind")
+    return report
+
+
+async def _cancel_on_signal(signals: AsyncIterator[int], life: trio.CancelScope) -> None:
+    async for _ in signals:
+        life.cancel()

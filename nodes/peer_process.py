@@ -24,6 +24,7 @@ from nodes.settings import NodeConfig, node_config
 from overlay.errors import OverlayError
 from overlay.protocol import LinkLost, LinkUp
 
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 STOP_SECONDS = 1.8  # then the node is cut off: two seconds after a signal the process is gone
 
 
@@ -41,7 +42,7 @@ class Pending:
 def run(options: PeerOptions) -> int:
     """Run until stopped; the exit code."""
     pending = Pending()
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in STOP_SIGNALS:
         signal.signal(number, pending.note)
     logging.basicConfig(stream=sys.stderr, format="overlay: %(message)s", level=logging.WARNING)
     try:
@@ -49,6 +50,11 @@ def run(options: PeerOptions) -> int:
     except OverlayError as error:
         print(f"overlay: {error}", file=sys.stderr)
         return 1
+    finally:
+        # The interpreter gives up handlers in Python while it ends, and the default action would
+        # kill it: a signal in those milliseconds must not turn a good stop into a bad one.
+        for number in STOP_SIGNALS:
+            signal.signal(number, signal.SIG_IGN)
     return 0
 
 
@@ -71,7 +77,7 @@ def config_of(options: PeerOptions) -> NodeConfig:
 
 
 async def _serve(options: PeerOptions, pending: Pending) -> None:
-    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+    with trio.open_signal_receiver(*STOP_SIGNALS) as signals:
         config = config_of(options)
         node = Node(config, peer(config))
         with trio.CancelScope() as life:

@@ -21,16 +21,12 @@ def demo(json: AsJson = False) -> None:
 
     from nodes.demo import play
 
-    try:
-        if json:
-            report = trio.run(play, lambda line: None)
-            print_json(report)
-        else:
-            report = trio.run(play, console().print)
-            _show(report)
-    except KeyboardInterrupt:
-        complain("interrupted; all peers are stopped, nothing is left behind")
-        raise typer.Exit(1) from None
+    if json:
+        report = trio.run(play, lambda line: None)
+        print_json(report)
+    else:
+        report = trio.run(play, console().print)
+        _show(report)
     for failure in report.failures:
         complain(failure)
     if report.failures:
