@@ -55,6 +55,20 @@ def parse(words: Sequence[str]) -> PeerOptions | None:
     return msgspec.convert(told, PeerOptions)
 
 
+def plain_words(options: PeerOptions) -> list[str]:
+    """The plain command line that `parse` reads as these options."""
+    words = []
+    for option, value in msgspec.structs.asdict(options).items():
+        if value == getattr(_DEFAULTS, option):
+            continue
+        if isinstance(value, bool):
+            words.append(f"--{option}")
+        else:
+            values = value if isinstance(value, tuple) else (value,)
+            words += [f"--{option}={one}" for one in values]
+    return words
+
+
 _DEFAULTS = PeerOptions()
 
 

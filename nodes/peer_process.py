@@ -1,4 +1,4 @@
-"""The process of one peer: `python -m nodes.peer_process '{"name": "ada", ...}'`.
+"""The process of one peer, as `overlay peer` runs it.
 
 It imports nothing that only the command line needs. The first line that it prints is its address
 (a JSON object with `--json`); SIGTERM and SIGINT stop it in good order, and a second one is
@@ -11,7 +11,6 @@ import signal
 import sys
 import time
 from collections.abc import AsyncIterator
-from functools import partial
 from types import FrameType
 
 import msgspec
@@ -148,18 +147,3 @@ def _say(line: str | dict[str, object]) -> None:
     except BrokenPipeError:
         # Whoever read our lines went away; the node serves its peers, not its reader.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def main() -> None:
-    """Take the options as one word of JSON; `overlay peer` writes it."""
-    decode = partial(msgspec.json.decode, type=PeerOptions)
-    try:
-        options = decode(sys.argv[1])
-    except (IndexError, msgspec.DecodeError) as error:
-        print(f"overlay: nodes.peer_process takes one JSON object: {error}", file=sys.stderr)
-        sys.exit(2)
-    sys.exit(run(options))
-
-
-if __name__ == "__main__":
-    main()

@@ -4,16 +4,14 @@ import os
 import sys
 from pathlib import Path
 
-import msgspec
-
-from nodes.peer_options import PeerOptions
+from nodes.peer_options import PeerOptions, plain_words
 
 ROOT = Path(__file__).resolve().parent.parent
 
 
 def peer_command(options: PeerOptions) -> list[str]:
     """The words that start it; they hold no secret, so that `ps` may show them."""
-    return [sys.executable, "-m", "nodes.peer_process", msgspec.json.encode(options).decode()]
+    return [sys.executable, "-m", "nodes.cli", "peer", *plain_words(options)]
 
 
 def peer_environment(**extra: str) -> dict[str, str]:

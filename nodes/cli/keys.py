@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
-from overlay.errors import OverlayError, SecurityError
+from nodes.cli.output import AsJson, print_json, print_table
+from overlay.errors import SecurityError
 from overlay.ids import check_name
 from overlay.security.folders import (
     AUTHORITY,
@@ -42,7 +41,6 @@ Folder = Annotated[
         show_default=False,
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
 
 
@@ -54,23 +52,22 @@ def init(
     json: AsJson = False,
 ) -> None:
     """Make the overlay's authority; done once, on a machine that you trust."""
-    with _errors_in_one_line():
-        from overlay.security.authority import Authority
+    from overlay.security.authority import Authority
 
-        keys = _keys_folder(folder)
-        authority = Authority.create(keys, overlay, replace=force)
-        facts = {
-            "overlay": authority.overlay,
-            "folder": str(keys / AUTHORITY),
-            "not_after": _day(authority.not_after),
-        }
-        _show(
-            facts,
-            json,
-            f"Authority of overlay {authority.overlay!r} in {keys / AUTHORITY}, "
-            f"valid until {facts['not_after']}.\n"
-            "Keep this folder private. Next: overlay keys issue NAME --zone Z",
-        )
+    keys = _keys_folder(folder)
+    authority = Authority.create(keys, overlay, replace=force)
+    facts = {
+        "overlay": authority.overlay,
+        "folder": str(keys / AUTHORITY),
+        "not_after": _day(authority.not_after),
+    }
+    _show(
+        facts,
+        json,
+        f"Authority of overlay {authority.overlay!r} in {keys / AUTHORITY}, "
+        f"valid until {facts['not_after']}.\n"
+        "Keep this folder private. Next: overlay keys issue NAME --zone Z",
+    )
 
 
 @app.command()
@@ -97,32 +94,31 @@ def issue(
     json: AsJson = False,
 ) -> None:
     """Make keys and a certificate for one node."""
-    with _errors_in_one_line():
-        from overlay.security.authority import Authority
+    from overlay.security.authority import Authority
 
-        keys = _keys_folder(folder)
-        rights = Rights(
-            zones=tuple(zone),
-            roles=tuple(role or ()),
-            publish=tuple(publish or ("**",)),
-            subscribe=tuple(subscribe or ("**",)),
-            dht_read=dht_read,
-            dht_write=dht_write,
+    keys = _keys_folder(folder)
+    rights = Rights(
+        zones=tuple(zone),
+        roles=tuple(role or ()),
+        publish=tuple(publish or ("**",)),
+        subscribe=tuple(subscribe or ("**",)),
+        dht_read=dht_read,
+        dht_write=dht_write,
+    )
+    if (keys / check_name(name) / NODE_KEY_FILE).exists() and not force:
+        raise SecurityError(
+            f"{keys / name} holds keys already: `--force` replaces them (the old certificate "
+            f"stays valid unless you run `overlay keys revoke {name}` first)"
         )
-        if (keys / check_name(name) / NODE_KEY_FILE).exists() and not force:
-            raise SecurityError(
-                f"{keys / name} holds keys already: `--force` replaces them (the old certificate "
-                f"stays valid unless you run `overlay keys revoke {name}` first)"
-            )
-        credentials = Authority.load(keys).issue(name, rights, days)
-        home = credentials.save(keys, replace=force)
-        facts = {"folder": str(home), **_identity_facts(credentials.identity)}
-        _show(
-            facts,
-            json,
-            f"Keys of {name!r} in {home}, valid until {facts['not_after']}.\n"
-            "For another machine copy that whole folder into its keys folder.",
-        )
+    credentials = Authority.load(keys).issue(name, rights, days)
+    home = credentials.save(keys, replace=force)
+    facts = {"folder": str(home), **_identity_facts(credentials.identity)}
+    _show(
+        facts,
+        json,
+        f"Keys of {name!r} in {home}, valid until {facts['not_after']}.\n"
+        "For another machine copy that whole folder into its keys folder.",
+    )
 
 
 @app.command()
@@ -132,46 +128,38 @@ def revoke(
     json: AsJson = False,
 ) -> None:
     """Refuse a node's certificates from now on."""
-    with _errors_in_one_line():
-        from overlay.security.authority import Authority
+    from overlay.security.authority import Authority
 
-        authority = Authority.load(_keys_folder(folder))
-        revoked = authority.revoke(name)
-        facts = {
-            "revoked": [msgspec.to_builtins(entry) for entry in revoked],
-            "list": str(authority.revocations_file),
-        }
-        _show(
-            facts,
-            json,
-            f"{len(revoked)} certificate(s) of {revoked[0].name!r} revoked. For nodes on other "
-            f"machines copy {authority.revocations_file} into their folders.",
-        )
+    authority = Authority.load(_keys_folder(folder))
+    revoked = authority.revoke(name)
+    facts = {
+        "revoked": [msgspec.to_builtins(entry) for entry in revoked],
+        "list": str(authority.revocations_file),
+    }
+    _show(
+        facts,
+        json,
+        f"{len(revoked)} certificate(s) of {revoked[0].name!r} revoked. For nodes on other "
+        f"machines copy {authority.revocations_file} into their folders.",
+    )
 
 
 @app.command("list")
 def list_issued(folder: Folder = None, json: AsJson = False) -> None:
     """Show every certificate that the authority issued."""
-    with _errors_in_one_line():
-        from overlay.security.authority import Authority
+    from overlay.security.authority import Authority
 
-        now = time.time()
-        authority = Authority.load(_keys_folder(folder))
-        issued = [
-            {**msgspec.to_builtins(entry), "state": entry.state(now)}
-            for entry in authority.issued()
-        ]
-        if json:
-            _show({"overlay": authority.overlay, "issued": issued}, json, "")
-            return
-        from rich.console import Console
-        from rich.table import Table
-
-        table = Table("name", "state", "valid until", title=authority.overlay)
-        table.add_column("serial", overflow="fold")  # whole, since `revoke` takes it
-        for entry in issued:
-            table.add_row(entry["name"], entry["state"], _day(entry["not_after"]), entry["serial"])
-        Console().print(table)
+    now = time.time()
+    authority = Authority.load(_keys_folder(folder))
+    issued = [
+        {**msgspec.to_builtins(entry), "state": entry.state(now)} for entry in authority.issued()
+    ]
+    if json:
+        print_json({"overlay": authority.overlay, "issued": issued})
+        return
+    columns = ("name", "state", "valid until", "serial")
+    rows = [(one["name"], one["state"], _day(one["not_after"]), one["serial"]) for one in issued]
+    print_table(columns, rows, title=authority.overlay)
 
 
 @app.command()
@@ -183,15 +171,14 @@ def show(
     json: AsJson = False,
 ) -> None:
     """Show a node's certificate and rights, or the authority; never a private key."""
-    with _errors_in_one_line():
-        keys = _keys_folder(folder)
-        facts = _authority_facts(keys) if name is None else _node_facts(keys, name)
-        width = max(map(len, facts))
-        _show(
-            facts,
-            json,
-            "\n".join(f"{key:<{width}}  {_plain(value)}" for key, value in facts.items()),
-        )
+    keys = _keys_folder(folder)
+    facts = _authority_facts(keys) if name is None else _node_facts(keys, name)
+    width = max(map(len, facts))
+    _show(
+        facts,
+        json,
+        "\n".join(f"{key:<{width}}  {_plain(value)}" for key, value in facts.items()),
+    )
 
 
 def _authority_facts(keys: Path) -> dict[str, Any]:
@@ -252,19 +239,7 @@ def _plain(value: object) -> str:
 
 
 def _show(facts: dict[str, Any], as_json: bool, text: str) -> None:
-    typer.echo(msgspec.json.encode(facts).decode() if as_json else text)
-
-
-@contextmanager
-def _errors_in_one_line() -> Iterator[None]:
-    """Turn what the user can mend into one line on stderr and exit code 1."""
-    try:
-        yield
-    except OverlayError as error:
-        problem = str(error)
-    except OSError as error:
-        problem = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+    if as_json:
+        print_json(facts)
     else:
-        return
-    typer.echo(f"overlay keys: {' '.join(problem.split())}", err=True)
-    raise typer.Exit(1)
+        print(text)

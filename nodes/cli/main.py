@@ -1,46 +1,68 @@
-"""The command `overlay`. Exit codes: 0 done, 1 failed, 2 wrong usage."""
+"""The command `overlay`. Exit codes: 0 done, 1 failed, 2 wrong usage.
+
+Everything is imported while a command runs: so a Ctrl-C during imports ends in one line too.
+"""
 
 import os
+import signal
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
-from nodes.peer_options import parse
-from overlay.errors import OverlayError
-
-if TYPE_CHECKING:
-    import typer
 
 
 def main() -> None:
     """The entry point of the installed command."""
-    sys.exit(run(sys.argv[1:]))
+    try:
+        code = run(sys.argv[1:])
+    except KeyboardInterrupt:
+        print("overlay: interrupted", file=sys.stderr)
+        code = 1
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is said and done; only the exit is left
+    sys.exit(code)
 
 
 def run(words: Sequence[str]) -> int:
     """Run one command line; the exit code."""
-    if words and words[0] == "peer":
-        options = parse(words[1:])
-        if options is not None:  # a peer starts without typer: it lives long, and starts often
-            from nodes.peer_process import run as run_peer
+    from overlay.errors import OverlayError
 
-            return run_peer(options)
     try:
-        build_app()(args=list(words), prog_name="overlay")
+        code = _run_peer(words[1:]) if words[:1] == ["peer"] else None
+        if code is None:
+            code = _run_command(words)
+        sys.stdout.flush()  # here, where a reader that went away can be told from a failure
     except OverlayError as error:
-        print(f"overlay: {error}", file=sys.stderr)
-        return 1
+        return _failed(str(error))
     except BrokenPipeError:
         # The reader (`| head`) has seen enough; leave nothing for Python to flush at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        return _failed(f"{place}{error.strerror or error}")
+    return code
+
+
+def _run_peer(words: Sequence[str]) -> int | None:
+    """Run a peer without typer, since it lives long and starts often; None when typer must talk."""
+    from nodes.peer_options import parse
+
+    options = parse(words)
+    if options is None:
+        return None
+    from nodes.peer_process import run as run_peer
+
+    return run_peer(options)
+
+
+def _run_command(words: Sequence[str]) -> int:
+    from nodes.cli.app import app
+
+    try:
+        app(args=list(words), prog_name="overlay")
     except SystemExit as done:
         return done.code if isinstance(done.code, int) else int(done.code is not None)
     return 0
 
 
-def build_app() -> "typer.Typer":
-    """Put all commands together."""
-    from nodes.cli.app import app
-
-    return app
+def _failed(problem: str) -> int:
+    print(f"overlay: {' '.join(problem.split())}", file=sys.stderr)
+    return 1

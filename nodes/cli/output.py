@@ -27,9 +27,11 @@ def print_table(
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(*columns, title=title, title_justify="left")
+    table = Table(title=title, title_justify="left")
+    for column in columns:
+        table.add_column(column, overflow="fold")  # an address or a serial must stay whole
     for row in rows:
-        table.add_row(*(cell if isinstance(cell, Text) else Text(str(cell)) for cell in row))
+        table.add_row(*(Text(str(cell)) for cell in row))
     console().print(table)
 
 

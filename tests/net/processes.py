@@ -14,7 +14,7 @@ from typing import Any
 from nodes.spawning import peer_environment
 
 DEADLINE = 60.0
-OVERLAY = [sys.executable, "-c", "from nodes.cli.main import main; main()"]
+OVERLAY = [sys.executable, "-m", "nodes.cli"]
 
 
 def environment(runtime: Path) -> dict[str, str]:

@@ -133,8 +133,9 @@ def test_through_typer_it_is_the_same_peer(runtime: Path) -> None:
     try:
         assert process.stdout is not None
         assert process.stdout.readline().startswith("tcp://127.0.0.1:")
-        modules = Path(f"/proc/{process.pid}/cmdline").read_text()
-        assert "nodes.peer_process" in modules
+        command_line = Path(f"/proc/{process.pid}/cmdline").read_text().split("\0")
+        assert "nodes.cli" in command_line
+        assert "--" not in command_line
         process.terminate()
         assert process.wait(DEADLINE) == 0
     finally:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis.strategies import lists, sampled_from
 
 from nodes.cli.peer import peer
-from nodes.peer_options import PeerOptions, parse
+from nodes.peer_options import PeerOptions, parse, plain_words
 
 WORDS = sampled_from(
     [
@@ -70,6 +70,12 @@ def test_every_kind_of_option(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     assert parse(words) == expected
     assert typed(words, monkeypatch) == expected
+
+
+def test_options_survive_being_written_as_words() -> None:
+    odd = PeerOptions(name="--x", seed=("h:1", "a=b"), insecure=True, state="a b", json=True)
+    assert parse(plain_words(odd)) == odd
+    assert plain_words(PeerOptions()) == []
 
 
 @pytest.mark.parametrize(

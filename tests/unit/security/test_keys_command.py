@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import stat
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from nodes.cli.keys import app
+from nodes.cli.main import run
 from overlay.security.credentials import load_credentials
 from overlay.security.rights import Rights
 
@@ -20,24 +21,25 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def keys(*arguments: str) -> Result:
-    return CliRunner().invoke(app, list(arguments))
+def keys(*arguments: str) -> tuple[int, str, str]:
+    """Its exit code, and what it says on stdout and stderr."""
+    with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as errors:
+        code = run(["keys", *arguments])
+    return code, out.getvalue(), errors.getvalue()
 
 
 def done(*arguments: str) -> str:
-    result = keys(*arguments)
-    assert result.exit_code == 0, result.output
-    assert result.stderr == ""
-    return result.stdout
+    code, out, errors = keys(*arguments)
+    assert (code, errors) == (0, ""), errors
+    return out
 
 
 def failed(*arguments: str) -> str:
-    result = keys(*arguments)
-    assert result.exit_code == 1
-    assert result.stdout == ""
-    assert result.stderr.count("\n") == 1
-    assert result.stderr.startswith("overlay keys: ")
-    return result.stderr
+    code, out, errors = keys(*arguments)
+    assert (code, out) == (1, "")
+    assert errors.count("\n") == 1
+    assert errors.startswith("overlay: ")
+    return errors
 
 
 def test_two_commands_make_a_node_that_can_start(home: Path) -> None:
@@ -175,7 +177,7 @@ def test_errors_after_init(home: Path, arguments: list[str], says: str) -> None:
     [["issue", "ada"], ["issue", "--zone", "z"], ["issue", "ada", "--zone", "z", "--days", "0"]],
 )
 def test_wrong_usage_exits_with_2(arguments: list[str]) -> None:
-    assert keys(*arguments).exit_code == 2
+    assert keys(*arguments)[0] == 2
 
 
 def test_a_file_system_error_is_one_line(tmp_path: Path) -> None:

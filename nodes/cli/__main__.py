@@ -1,0 +1,5 @@
+"""`python -m nodes.cli` is `overlay`, wherever its script is installed."""
+
+from nodes.cli.main import main
+
+main()
