@@ -7,6 +7,7 @@ looks at its EVENTS again before anybody waits.
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import select
@@ -272,7 +273,13 @@ class Driver:
                 text if wanted.transport == "tcp" and not wanted.port else str(wanted)
             )
         except zmq.ZMQError as error:
-            raise ConfigError(f"net.bind = {str(wanted)!r}: {error.strerror}") from None
+            hint = (
+                "choose another port, or 0 for any free one"
+                if error.errno == errno.EADDRINUSE
+                else "listen at an address or in a folder of this machine"
+            )
+            reason = os.strerror(error.errno or 0)
+            raise ConfigError(f"net.bind = {str(wanted)!r}: {reason}: {hint}") from None
         if wanted.transport == "ipc":
             if self._trust.certificate:
                 certificate_path(wanted).write_bytes(self._trust.certificate)
