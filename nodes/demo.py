@@ -95,9 +95,10 @@ class DemoPeer:
 class Demo:
     """Starts, kills, restarts and counts; every process ends with it."""
 
-    def __init__(self, folder: Path, say: Say) -> None:
+    def __init__(self, folder: Path, say: Say, waiting_for: Say) -> None:
         self._folder = folder
         self._say = say
+        self._waiting_for = waiting_for
         self._peers: dict[str, DemoPeer] = {}
         self._runtime = private_folder(folder / "run")
         self._control = private_folder(self._runtime / "zmq-overlay")
@@ -130,7 +131,7 @@ class Demo:
         await self._until("every peer has a link to every other", self._all_linked)
         base = await self._counts()
         self._say(f"every peer is linked to every other; echoes for {ECHO_SECONDS:g} s")
-        await trio.sleep(ECHO_SECONDS)
+        await self._pause("echoes", ECHO_SECONDS)
         before_kill = await self._counts()
 
         for peer in self._peers.values():
@@ -146,7 +147,7 @@ class Demo:
         for peer in survivors:
             reports[peer.name].noticed = peer.lost[VICTIM] - killed_at
             peer.up.pop(VICTIM, None)
-        await trio.sleep(AWAY_SECONDS)
+        await self._pause(f"{VICTIM} is away", AWAY_SECONDS)
 
         restarted_at = time.time()
         seeds = tuple(peer.address for peer in survivors)
@@ -160,7 +161,7 @@ class Demo:
             reports[peer.name].reunited = peer.up[VICTIM] - restarted_at
         base[VICTIM] = _minus(base[VICTIM], before_kill[VICTIM])  # so that its first life adds
         self._say(f"{VICTIM} is back; echoes for {ECHO_SECONDS:g} s")
-        await trio.sleep(ECHO_SECONDS)
+        await self._pause("echoes", ECHO_SECONDS)
         for name, counts in (await self._counts()).items():
             since = _minus(counts, base[name])
             reports[name].ended = since["answered"] + since["timed_out"]
@@ -220,6 +221,7 @@ class Demo:
         for peer in self._peers.values():
             peer.process.terminate()
         with trio.move_on_after(PATIENCE):
+            self._waiting_for("all peers stop")
             for peer in self._peers.values():
                 reports[peer.name].exit_code = await peer.process.wait()
 
@@ -239,6 +241,7 @@ class Demo:
         return all(len(peer.up) == len(NAMES) - 1 for peer in self._peers.values())
 
     async def _until(self, what: str, condition: Callable[[], bool]) -> None:
+        self._waiting_for(f"waiting until {what}")
         with trio.move_on_after(PATIENCE):
             while not condition():
                 for peer in self._peers.values():
@@ -247,6 +250,10 @@ class Demo:
                 await trio.sleep(0.01)
             return
         raise DemoFailed(f"waited {PATIENCE:g} s in vain: {what}")
+
+    async def _pause(self, what: str, seconds: float) -> None:
+        self._waiting_for(f"{what}, {seconds:g} s")
+        await trio.sleep(seconds)
 
     def _last_words(self, name: str) -> str:
         lines = (self._folder / f"{name}.log").read_text(errors="replace").splitlines()
@@ -270,10 +277,11 @@ def _failures(reports: dict[str, PeerReport]) -> list[str]:
     return found
 
 
-async def play(say: Say) -> DemoReport:
+async def play(say: Say, waiting_for: Say) -> DemoReport:
     """Run the demo in a folder that is gone afterwards; DemoFailed says what did not happen.
 
-    SIGINT and SIGTERM end it, however often they come, only after all that it made is gone.
+    `say` gets what happened, a line each, and `waiting_for` what is awaited now. SIGINT and
+    SIGTERM end it, however often they come, only after all that it made is gone.
     """
     report = None
     try:
@@ -281,7 +289,7 @@ async def play(say: Say) -> DemoReport:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(_cancel_on_signal, signals, nursery.cancel_scope)
                 with tempfile.TemporaryDirectory(prefix="overlay-demo-") as folder:
-                    report = await Demo(Path(folder), say).play()
+                    report = await Demo(Path(folder), say, waiting_for).play()
                 nursery.cancel_scope.cancel()
     except BaseExceptionGroup as group:
         raise only_error(group) from None

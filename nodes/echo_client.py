@@ -67,8 +67,11 @@ async def _meet(node: Node, address: str, within: float) -> NodeId:
         with trio.move_on_after(within):
             async for found in met:
                 return found.peer
-    refused = ", ".join(node.status().driver.refusals)
-    hint = (
-        f"refused: {refused}" if refused else "is a peer running there, with keys of this overlay?"
-    )
+    status = node.status()
+    if status.driver.refusals:
+        hint = f"refused: {', '.join(status.driver.refusals)}"
+    elif status.insecure:
+        hint = "is a peer running there, and is it --insecure too?"
+    else:
+        hint = "is a peer running there, with keys of this overlay?"
     raise NobodyThere(f"nobody let us in at {address} within {within:g} s: {hint}")

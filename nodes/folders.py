@@ -6,11 +6,19 @@ from pathlib import Path
 
 from overlay.errors import ConfigError
 
+USERS = "/run/user"  # where a login session puts the runtime folder of each user
+
 
 def runtime_folder() -> Path:
-    """`$XDG_RUNTIME_DIR/zmq-overlay`, or `/tmp/zmq-overlay-UID`; made and checked."""
+    """`zmq-overlay` in `$XDG_RUNTIME_DIR` or `/run/user/UID`, else `/tmp/zmq-overlay-UID`.
+
+    The same folder with and without a login session, so that cron and ssh find the same nodes.
+    """
+    user = os.geteuid()
     runtime = os.environ.get("XDG_RUNTIME_DIR")
-    folder = Path(runtime, "zmq-overlay") if runtime else Path(f"/tmp/zmq-overlay-{os.geteuid()}")
+    if not runtime and os.access(f"{USERS}/{user}", os.W_OK):
+        runtime = f"{USERS}/{user}"
+    folder = Path(runtime, "zmq-overlay") if runtime else Path(f"/tmp/zmq-overlay-{user}")
     return private_folder(folder)
 
 

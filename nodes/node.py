@@ -20,7 +20,7 @@ import trio
 from nodes.event_stream import EventStream
 from nodes.folders import runtime_folder
 from nodes.service import ControlService
-from nodes.settings import DEFAULT_OVERLAY, NodeConfig, endpoint
+from nodes.settings import DEFAULT_OVERLAY, NodeConfig
 from overlay.errors import LocalProtocolError, SecurityError
 from overlay.ids import NodeId, check_name
 from overlay.limits import Limits
@@ -28,6 +28,7 @@ from overlay.net.config import NetSettings
 from overlay.net.driver import Driver
 from overlay.net.status import DriverStatus
 from overlay.protocol import NODE_SCOPE, Event, OverlayProtocol, Scope
+from overlay.security.rights import Rights
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
@@ -61,7 +62,7 @@ class Node:
     """Runs the protocols of a recipe on ZeroMQ; SecurityError without key material."""
 
     def __init__(self, config: NodeConfig, recipe: Recipe) -> None:
-        self.name, self._overlay, self._credentials = _identify(config)
+        self.name, self.overlay, self._credentials = _identify(config)
         self.config = config
         self.driver: Driver  # made when the node starts: it holds sockets
         self.control = ControlService()
@@ -114,7 +115,7 @@ class Node:
     async def _running(self) -> AsyncIterator[None]:
         self.driver = Driver(
             self.name,
-            overlay=self._overlay,
+            overlay=self.overlay,
             credentials=self._credentials,
             net=self.config.section(NetSettings),
             limits=self.config.section(Limits),
@@ -162,11 +163,11 @@ class Node:
 
     def meet(self, address: str) -> None:
         """Open a link to an address whose name is not known; `LinkUp` tells the name."""
-        self.driver.meet(endpoint(address))
+        self.driver.meet(address)
 
     def learn(self, peer: NodeId, endpoints: Sequence[str]) -> None:
         """Remember where a peer is reached; a link opens when something is sent to it."""
-        self.driver.learn(peer, [endpoint(one) for one in endpoints])
+        self.driver.learn(peer, endpoints)
 
     @overload
     def events(self, kind: type[E], /, *, capacity: int = ...) -> EventStream[E]: ...
@@ -214,9 +215,13 @@ class Node:
 
 def _identify(config: NodeConfig) -> tuple[NodeId, str, Credentials | None]:
     """Who the node is, in which overlay, and how it proves that."""
+    if config.name:
+        check_name(config.name)
+    if config.zone:
+        Rights(zones=(config.zone,))  # refuses what no zone can be called
     if config.insecure:
         made_up = f"{socket.gethostname().partition('.')[0][:40] or 'node'}-{token_hex(3)}"
-        return check_name(config.name or made_up), config.overlay or DEFAULT_OVERLAY, None
+        return config.name or made_up, config.overlay or DEFAULT_OVERLAY, None
     from overlay.security.credentials import load_credentials  # 40 ms and 11 MB: only when used
 
     credentials = load_credentials(config.keys, config.name)

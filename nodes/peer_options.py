@@ -10,6 +10,8 @@ from pathlib import Path
 
 import msgspec
 
+from nodes.settings import DEFAULT_PROFILE
+
 
 class PeerOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What `overlay peer` was told: a text, a list or a switch for the option of each name."""
@@ -18,7 +20,7 @@ class PeerOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     zone: str = ""
     overlay: str = ""
     seed: tuple[str, ...] = ()
-    profile: str = "lan"
+    profile: str = DEFAULT_PROFILE
     config: tuple[str, ...] = ()
     set: tuple[str, ...] = ()
     bind: tuple[str, ...] = ()

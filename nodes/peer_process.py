@@ -5,7 +5,6 @@ It imports nothing that only the command line needs. The first line that it prin
 harmless.
 """
 
-import logging
 import os
 import signal
 import sys
@@ -16,11 +15,13 @@ from types import FrameType
 import msgspec
 import trio
 
+from nodes.control import ControlError, ask, sockets_of
+from nodes.folders import runtime_folder
 from nodes.node import Node
 from nodes.peer_options import PeerOptions, path_or_none
 from nodes.recipes import peer
 from nodes.settings import NodeConfig, node_config
-from overlay.errors import OverlayError
+from overlay.errors import ConfigError, OverlayError
 from overlay.protocol import LinkLost, LinkUp
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -43,7 +44,6 @@ def run(options: PeerOptions) -> int:
     pending = Pending()
     for number in STOP_SIGNALS:
         signal.signal(number, pending.note)
-    logging.basicConfig(stream=sys.stderr, format="overlay: %(message)s", level=logging.WARNING)
     try:
         trio.run(_serve, options, pending)
     except OverlayError as error:
@@ -79,6 +79,7 @@ async def _serve(options: PeerOptions, pending: Pending) -> None:
     with trio.open_signal_receiver(*STOP_SIGNALS) as signals:
         config = config_of(options)
         node = Node(config, peer(config))
+        _check_alone(node)
         with trio.CancelScope() as life:
             async with node, trio.open_nursery() as nursery:
                 nursery.start_soon(_stop_on_signal, node, signals, life)
@@ -89,6 +90,20 @@ async def _serve(options: PeerOptions, pending: Pending) -> None:
                     node.stop()
                 await node.run()
                 nursery.cancel_scope.cancel()
+
+
+def _check_alone(node: Node) -> None:
+    """Refuse a second peer of one name: the rest of the overlay could not tell them apart."""
+    for path in sockets_of(runtime_folder(), node.name):
+        try:
+            other = ask(path, "status", timeout=1.0)
+        except ControlError:
+            continue  # it is just stopping, or stuck: peers will find out
+        if other["driver"]["overlay"] == node.overlay:
+            raise ConfigError(
+                f"{node.name} runs on this machine already (pid {other['pid']}):"
+                f" `overlay stop {node.name}`, or choose another --name"
+            )
 
 
 async def _stop_on_signal(node: Node, signals: AsyncIterator[int], life: trio.CancelScope) -> None:

@@ -11,9 +11,10 @@ from overlay.config import Settings, load_settings
 from overlay.errors import ConfigError
 from overlay.ids import NodeId
 from overlay.limits import Limits
+from overlay.net.addresses import parse_endpoint
 from overlay.net.config import NetSettings
 from overlay.profiles import load_profile
-from overlay.toml_source import Source, overrides, read_toml
+from overlay.toml_source import Source, Typed, overrides, read_toml
 from protocols.echo.config import EchoConfig
 
 SECTIONS: dict[str, type[Settings]] = {
@@ -75,7 +76,7 @@ def node_config(
         insecure=insecure,
         keys=keys,
         state=state,
-        seeds=tuple(endpoint(seed) for seed in seeds),
+        seeds=tuple(_checked("--seed: ", seed) for seed in seeds),
         control=control,
         settings=load_settings(
             SECTIONS, *config_sources(profile, files, sets, bind=bind, advertise=advertise)
@@ -94,23 +95,29 @@ def config_sources(
     """Where settings come from, the strongest last."""
     sources = [load_profile(profile), *(read_toml(file) for file in files), *overrides(sets)]
     if bind:
-        sources.append(Source("--bind", {"net": {"bind": [endpoint(one) for one in bind]}}))
+        sources.append(Source("--bind", {"net": {"bind": list(bind)}}))
     if advertise:
-        addresses = [endpoint(one) for one in advertise]
-        sources.append(Source("--advertise", {"net": {"advertise": addresses}}))
+        sources.append(Source("--advertise", {"net": {"advertise": list(advertise)}}))
+    for source in sources:
+        _check_addresses(source)
     return sources
 
 
-def endpoint(text: str) -> str:
-    """`HOST:PORT` means tcp; `tcp://HOST:PORT` and `ipc://PATH` stay as they are."""
-    scheme, found, rest = text.partition("://")
-    if not found:
-        scheme, rest = "tcp", text
-    host, _, port = rest.rpartition(":")
-    if scheme == "ipc" and rest:
-        return text
-    if scheme == "tcp" and host and port.isascii() and port.isdigit() and int(port) <= 65_535:
-        return f"tcp://{rest}"
-    raise ConfigError(
-        f"address {text[:80]!a}: write HOST:PORT, tcp://HOST:PORT (IPv6 in [brackets]) or ipc://PATH"
-    )
+def _check_addresses(source: Source) -> None:
+    """Refuse an address that cannot be one here, where the file that holds it is known."""
+    table = source.tables.get("net")
+    if not isinstance(table, Mapping):
+        return
+    for key in ("bind", "advertise"):
+        value = table.get(key)
+        addresses = value.readings()[0] if isinstance(value, Typed) else value
+        for address in addresses if isinstance(addresses, list) else ():
+            if isinstance(address, str):  # other types are refused where settings are loaded
+                _checked(f"{source.origin}: net.{key} = ", address)
+
+
+def _checked(where: str, address: str) -> str:
+    try:
+        return str(parse_endpoint(address))
+    except ConfigError as error:
+        raise ConfigError(f"{where}{error}") from None

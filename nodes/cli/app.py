@@ -1,7 +1,7 @@
 """All commands in one typer app; one module for each group."""
 
 from importlib.metadata import PackageNotFoundError
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -33,6 +33,16 @@ def root(
     if context.invoked_subcommand is None:
         print(context.get_help())
         raise typer.Exit(2)
+    if json:
+        context.default_map = _json_by_default(context.command)
+
+
+def _json_by_default(command: Any) -> dict[str, Any]:
+    """What makes `overlay --json status` mean `overlay status --json`."""
+    subcommands = getattr(command, "commands", None)
+    if subcommands is None:
+        return {"json": True}
+    return {name: _json_by_default(one) for name, one in subcommands.items()}
 
 
 def _version() -> str:

@@ -5,14 +5,13 @@ from typing import Annotated
 
 import typer
 
-from nodes.cli.output import AsJson, print_json, print_table
+from nodes.cli.output import AsJson, Profile, print_json, print_table
 from nodes.settings import DEFAULT_PROFILE, SECTIONS, config_sources
 from overlay.config import describe, load_settings
 from overlay.profiles import profile_names
 
 app = typer.Typer(help="Show and check settings.", no_args_is_help=True, add_completion=False)
 
-Profile = Annotated[str, typer.Option(help="A ready-made base: lan, wan, local, sim.")]
 Sets = Annotated[list[str] | None, typer.Option("--set", help="section.key=value; repeatable.")]
 
 

@@ -22,15 +22,21 @@ def demo(json: AsJson = False) -> None:
     from nodes.demo import play
 
     if json:
-        report = trio.run(play, lambda line: None)
+        report = trio.run(play, _quiet, _quiet)
         print_json(report)
     else:
-        report = trio.run(play, console().print)
+        screen = console()
+        with screen.status("") as progress:
+            report = trio.run(play, screen.print, progress.update)
         _show(report)
     for failure in report.failures:
         complain(failure)
     if report.failures:
         raise typer.Exit(1)
+
+
+def _quiet(line: str) -> None:
+    """For programs only the end counts."""
 
 
 def _show(report: "DemoReport") -> None:
@@ -49,15 +55,15 @@ def _show(report: "DemoReport") -> None:
     victim = report.victim
     columns = (
         "peer",
-        "echoes",
+        "asked",
         "answered",
         "lost",
-        f"noticed that {victim} died",
-        f"linked to {victim} again",
+        f"saw {victim} die",
+        f"saw {victim} return",
         "exit code",
     )
     print_table(columns, rows, title=f"{len(rows)} peers, {report.seconds:.1f} s")
 
 
 def _milliseconds(seconds: float | None) -> str:
-    return "-" if seconds is None else f"after {seconds * 1000:.0f} ms"
+    return "-" if seconds is None else f"{seconds * 1000:.0f} ms"

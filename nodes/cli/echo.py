@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from nodes.cli.output import AsJson, print_json
+from nodes.cli.output import AsJson, Profile, print_json
+from nodes.settings import DEFAULT_PROFILE
 
 
 def register(app: typer.Typer) -> None:
@@ -23,7 +24,7 @@ def echo(
     name: Annotated[str, typer.Option(help="Whose keys to use.")] = "",
     overlay: Annotated[str, typer.Option(help="The overlay's name, when insecure.")] = "",
     keys: Annotated[Path | None, typer.Option(help="Where keys lie.")] = None,
-    profile: Annotated[str, typer.Option(help="lan, wan, local.")] = "lan",
+    profile: Profile = DEFAULT_PROFILE,
     set: Annotated[list[str] | None, typer.Option(help="section.key=value; repeatable.")] = None,
     bind: Annotated[list[str] | None, typer.Option(help="Where the answer reaches us.")] = None,
     insecure: Annotated[bool, typer.Option("--insecure", help="Without keys.")] = False,
@@ -33,7 +34,7 @@ def echo(
     import trio
 
     from nodes.echo_client import ask_repeatedly
-    from nodes.settings import endpoint, node_config
+    from nodes.settings import node_config
     from protocols.echo import EchoAnswered, EchoTimedOut
 
     config = node_config(
@@ -61,7 +62,7 @@ def echo(
     asking = partial(
         ask_repeatedly,
         config,
-        endpoint(address),
+        address,
         count=count,
         pause=pause,
         size=size,

@@ -37,8 +37,8 @@ Folder = Annotated[
     Path | None,
     typer.Option(
         "--folder",
-        help="Where keys lie. [default: $OVERLAY_HOME/keys or ~/.config/zmq-overlay/keys]",
-        show_default=False,
+        help="Where keys lie.",
+        show_default="$OVERLAY_HOME/keys or ~/.config/zmq-overlay/keys",
     ),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
@@ -80,11 +80,11 @@ def issue(
     ] = None,
     publish: Annotated[
         list[str] | None,
-        typer.Option(help="A topic pattern that it may publish to. [default: **]"),
+        typer.Option(help="A topic pattern that it may publish to.", show_default="**"),
     ] = None,
     subscribe: Annotated[
         list[str] | None,
-        typer.Option(help="A topic pattern that it may subscribe to. [default: **]"),
+        typer.Option(help="A topic pattern that it may subscribe to.", show_default="**"),
     ] = None,
     dht_read: Annotated[bool, typer.Option(help="May it read the DHT?")] = True,
     dht_write: Annotated[bool, typer.Option(help="May it write to the DHT?")] = True,
@@ -165,7 +165,7 @@ def list_issued(folder: Folder = None, json: AsJson = False) -> None:
 @app.command()
 def show(
     name: Annotated[
-        str | None, typer.Argument(help="A node's name. [default: the authority]")
+        str | None, typer.Argument(help="A node's name.", show_default="the authority")
     ] = None,
     folder: Folder = None,
     json: AsJson = False,

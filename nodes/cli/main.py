@@ -3,6 +3,7 @@
 Everything is imported while a command runs: so a Ctrl-C during imports ends in one line too.
 """
 
+import logging
 import os
 import signal
 import sys
@@ -12,6 +13,8 @@ from collections.abc import Sequence
 def main() -> None:
     """The entry point of the installed command."""
     try:
+        _open_what_is_closed()
+        logging.basicConfig(stream=sys.stderr, format="overlay: %(message)s", level=logging.WARNING)
         code = run(sys.argv[1:])
     except KeyboardInterrupt:
         print("overlay: interrupted", file=sys.stderr)
@@ -39,6 +42,17 @@ def run(words: Sequence[str]) -> int:
         place = f"{error.filename}: " if error.filename else ""
         return _failed(f"{place}{error.strerror or error}")
     return code
+
+
+def _open_what_is_closed() -> None:
+    """Started with `>&-`: fill descriptors 0 to 2, or a socket would get what is printed."""
+    while (free := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(free)
+    if sys.stdout is None:
+        sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115 - it lives as long as we do
+    if sys.stderr is None:
+        sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115
 
 
 def _run_peer(words: Sequence[str]) -> int | None:

@@ -6,8 +6,9 @@ from typing import Annotated
 
 import typer
 
-from nodes.cli.output import AsJson
+from nodes.cli.output import AsJson, Profile
 from nodes.peer_options import PeerOptions
+from nodes.settings import DEFAULT_PROFILE
 from nodes.spawning import peer_command, peer_environment
 
 Words = list[str] | None
@@ -23,12 +24,14 @@ def peer(
     zone: Annotated[str, typer.Option(help="The zone to join.")] = "",
     overlay: Annotated[str, typer.Option(help="The overlay's name, when insecure.")] = "",
     seed: Annotated[Words, typer.Option(help="HOST:PORT of a peer to meet; repeatable.")] = None,
-    profile: Annotated[str, typer.Option(help="lan, wan, local: see `overlay config`.")] = "lan",
+    profile: Profile = DEFAULT_PROFILE,
     config: Annotated[Words, typer.Option(help="A TOML file of settings; repeatable.")] = None,
     set: Annotated[Words, typer.Option(help="section.key=value; repeatable.")] = None,
     bind: Annotated[Words, typer.Option(help="HOST:PORT or ipc://PATH to listen at.")] = None,
     advertise: Annotated[Words, typer.Option(help="HOST:PORT that peers are told.")] = None,
-    keys: Annotated[str, typer.Option(help="Where keys lie. [default: as `overlay keys`]")] = "",
+    keys: Annotated[
+        str, typer.Option(help="Where keys lie.", show_default="as `overlay keys`")
+    ] = "",
     state: Annotated[str, typer.Option(help="Where to keep what outlives the process.")] = "",
     insecure: Annotated[
         bool, typer.Option("--insecure", help="No keys: for one machine or a closed lab.")

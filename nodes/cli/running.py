@@ -6,10 +6,12 @@ from typing import Annotated, Any
 
 import typer
 
+from nodes.cli.completion import running_nodes
 from nodes.cli.output import AsJson, complain, print_json, print_table
 from nodes.control import ControlError, ask, name_of, sockets, sockets_of
 from nodes.folders import runtime_folder
 
+NOBODY = "no node runs on this machine"
 STOP_SECONDS = 10.0  # a node promises two; a busy machine may need more to schedule it
 
 
@@ -20,7 +22,10 @@ def register(app: typer.Typer) -> None:
 
 
 def status(
-    name: Annotated[str | None, typer.Option(help="Only this node, in full.")] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(help="Only this node, in full.", autocompletion=running_nodes),
+    ] = None,
     json: AsJson = False,
 ) -> None:
     """Show the nodes that run on this machine."""
@@ -35,7 +40,7 @@ def status(
     if json:
         print_json({"nodes": found})
     elif not found:
-        print("no node runs on this machine")
+        print(NOBODY)
     else:
         _print_overview(found)
         if name is not None:
@@ -46,7 +51,9 @@ def status(
 
 
 def stop(
-    name: Annotated[str | None, typer.Argument(help="The node to stop.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="The node to stop.", autocompletion=running_nodes)
+    ] = None,
     all: Annotated[bool, typer.Option("--all", help="Stop every node of this user.")] = False,
     json: AsJson = False,
 ) -> None:
@@ -64,6 +71,8 @@ def stop(
     stopped = [name_of(path) for path in paths if not path.exists()]
     if json:
         print_json({"stopped": stopped, "running": left})
+    elif not paths:
+        print(NOBODY)
     else:
         for one in stopped:
             print(f"{one} stopped")

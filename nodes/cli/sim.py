@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from nodes.cli.completion import scenarios
 from nodes.cli.output import AsJson, complain, console, print_json, print_table
 from overlay.errors import ConfigError
 
@@ -18,7 +19,9 @@ def register(app: typer.Typer) -> None:
 
 
 def sim(
-    scenario: Annotated[str, typer.Argument(help="Its name; --list shows all.")] = "",
+    scenario: Annotated[
+        str, typer.Argument(help="Its name; --list shows all.", autocompletion=scenarios)
+    ] = "",
     seed: Annotated[int, typer.Option(help="Everything follows from it.")] = 1,
     nodes: Annotated[int, typer.Option(min=0, help="How many; 0: as the scenario likes.")] = 0,
     wire: Annotated[bool, typer.Option("--wire", help="Pass messages through the codec.")] = False,

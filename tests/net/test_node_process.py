@@ -107,11 +107,14 @@ def test_a_peer_outlives_its_reader(runtime: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (["--insecure", "--bind", "nowhere"], "address 'nowhere': write HOST:PORT"),
+        (["--insecure", "--bind", "nowhere"], "--bind: net.bind = 'nowhere': write HOST:PORT"),
         (["--insecure", "--set", "echo.timeuot=1"], "did you mean echo.timeout?"),
         (["--insecure", "--profile", "lna"], "did you mean lan?"),
         (["--insecure", "--config", "/nonexistent.toml"], "/nonexistent.toml: no such file"),
-        (["--insecure", "--name", "a/b"], "name"),
+        (["--insecure", "--name", "a/b"], "node name 'a/b' has a '/'"),
+        (["--name", "a/b"], "node name 'a/b' has a '/'"),
+        (["--insecure", "--zone", "a b"], "zone 'a b'"),
+        (["--insecure", "--bind", "192.0.2.77:0"], "Cannot assign requested address: listen at"),
     ],
 )
 def test_what_cannot_start_says_why_in_one_line(
@@ -122,6 +125,39 @@ def test_what_cannot_start_says_why_in_one_line(
     assert done.stdout == ""
     assert complaint in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_a_second_peer_of_one_name_is_refused(runtime: Path) -> None:
+    with peer(runtime, "--name", "ada", "--insecure") as ada:
+        again = overlay(runtime, "peer", "--name", "ada", "--insecure")
+        assert again.returncode == 1
+        assert f"ada runs on this machine already (pid {ada.process.pid})" in again.stderr
+        with peer(runtime, "--name", "ada", "--insecure", "--overlay", "other") as other:
+            assert other.told["overlay"] == "other"
+
+
+def test_a_port_in_use_is_told(runtime: Path) -> None:
+    with peer(runtime, "--name", "ada", "--insecure") as ada:
+        again = overlay(runtime, "peer", "--insecure", "--bind", ada.address)
+    assert again.returncode == 1
+    assert again.stderr == (
+        f"overlay: net.bind = '{ada.address}': Address already in use:"
+        " choose another port, or 0 for any free one\n"
+    )
+
+
+@pytest.mark.parametrize("closed", ["0<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_harm_nobody(runtime: Path, closed: str) -> None:
+    with peer(runtime, "--name", "ada", "--insecure"):
+        for words in ("--version", "status", "status ada --json", "stop ada"):
+            done = subprocess.run(
+                ["bash", "-c", f'"$@" {closed}', "-", *OVERLAY, *words.split()],
+                env=environment(runtime),
+                stderr=subprocess.PIPE,
+                text=True,
+                timeout=DEADLINE,
+            )
+            assert (done.returncode, done.stderr) == (0, ""), words
 
 
 def test_through_typer_it_is_the_same_peer(runtime: Path) -> None:

@@ -175,7 +175,18 @@ def test_the_runtime_folder_is_private(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_without_a_runtime_directory_it_is_in_tmp(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
+    monkeypatch.setattr("nodes.folders.USERS", "/nonexistent")
     assert runtime_folder() == Path(f"/tmp/zmq-overlay-{os.geteuid()}")
+
+
+def test_without_the_variable_the_folder_of_the_session_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
+    monkeypatch.setattr("nodes.folders.USERS", str(tmp_path))
+    session = tmp_path / str(os.geteuid())
+    session.mkdir(mode=0o700)
+    assert runtime_folder() == session / "zmq-overlay"
 
 
 def test_a_folder_that_others_can_enter_is_refused(tmp_path: Path) -> None:

@@ -33,7 +33,11 @@ def test_wrong_usage_is_2(words: list[str], capsys: Output) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    ["peer", "status", "stop", "echo", "demo", "sim", "new-protocol", "keys init", "config show"],
+    [
+        *("peer", "status", "stop", "echo", "demo", "sim", "new-protocol"),
+        *("keys init", "keys issue", "keys revoke", "keys list", "keys show"),
+        *("config show", "config check"),
+    ],
 )
 def test_every_command_has_help_and_json(command: str, capsys: Output) -> None:
     assert run([*command.split(), "--help"]) == 0
@@ -47,7 +51,7 @@ def test_status_of_nothing(capsys: Output) -> None:
     assert json.loads(capsys.readouterr().out) == {"nodes": []}
 
 
-@pytest.mark.parametrize("words", [["status", "--name", "ada"], ["stop", "ada"]])
+@pytest.mark.parametrize("words", [["status", "ada"], ["stop", "ada"]])
 def test_a_node_that_does_not_run_is_told(words: list[str], capsys: Output) -> None:
     assert run(words) == 1
     told = "overlay: no node 'ada' runs on this machine (running: none)\n"
@@ -86,3 +90,42 @@ def test_new_protocol_writes_into_the_named_clone(tmp_path: Path, capsys: Output
     assert all((tmp_path / file).is_file() for file in written["files"])
     assert run(["new-protocol", "pingpong", "--folder", str(tmp_path)]) == 1
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_json_may_stand_before_the_command(capsys: Output) -> None:
+    assert run(["--json", "status"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"nodes": []}
+    assert run(["--json", "config", "show"]) == 0
+    assert json.loads(capsys.readouterr().out)["profile"] == "lan"
+
+
+def test_stopping_all_of_none_is_told(capsys: Output) -> None:
+    assert run(["stop", "--all"]) == 0
+    assert capsys.readouterr().out == "no node runs on this machine\n"
+
+
+def test_an_error_of_the_file_system_is_one_line(tmp_path: Path, capsys: Output) -> None:
+    (tmp_path / "file").touch()
+    assert run(["new-protocol", "pingpong", "--folder", str(tmp_path / "file" / "x")]) == 1
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        ("overlay st", ["status", "stop"]),
+        ("overlay keys i", ["init", "issue"]),
+        ("overlay peer --in", ["--insecure"]),
+        ("overlay peer --profile l", ["lan", "local"]),
+        ("overlay sim echo-p", ["echo-partition", "echo-power-cut"]),
+        ("overlay stop a", [""]),
+    ],
+)
+def test_shells_complete(
+    words: str, offered: list[str], monkeypatch: pytest.MonkeyPatch, capsys: Output
+) -> None:
+    monkeypatch.setenv("_OVERLAY_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", words)
+    monkeypatch.setenv("COMP_CWORD", str(words.count(" ")))
+    assert run([]) == 0
+    assert capsys.readouterr().out.strip("\n").split("\n") == offered

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from nodes.settings import NodeConfig, endpoint, node_config
+from nodes.settings import NodeConfig, node_config
 from overlay.config import Settings
 from overlay.errors import ConfigError
 from overlay.net.config import NetSettings
@@ -17,7 +17,7 @@ def test_later_sources_win(tmp_path: Path) -> None:
     config = node_config("ada", files=[file], sets=["echo.timeout=4"], bind=["127.0.0.1:0"])
     echo = config.section(EchoConfig)
     assert (echo.timeout, echo.retries, echo.max_open) == (4.0, 5, EchoConfig().max_open)
-    assert config.section(NetSettings).bind == ("tcp://127.0.0.1:0",)
+    assert config.section(NetSettings).bind == ("127.0.0.1:0",)
 
 
 def test_a_wrong_setting_is_one_line(tmp_path: Path) -> None:
@@ -40,21 +40,29 @@ def test_a_section_that_nobody_added_is_told() -> None:
         NodeConfig().section(Other)
 
 
+def test_an_address_in_a_file_is_checked_where_the_file_is_known(tmp_path: Path) -> None:
+    file = tmp_path / "lab.toml"
+    file.write_text('[net]\nbind = ["127.0.0.1:0", "nowhere"]\n')
+    with pytest.raises(ConfigError, match=r"lab.toml: net.bind = 'nowhere': write HOST:PORT"):
+        node_config("ada", files=[file])
+
+
 @pytest.mark.parametrize(
-    ("text", "meant"),
+    ("told", "complaint"),
     [
-        ("127.0.0.1:5", "tcp://127.0.0.1:5"),
-        ("lab-3:5555", "tcp://lab-3:5555"),
-        ("[::1]:0", "tcp://[::1]:0"),
-        ("tcp://h:65535", "tcp://h:65535"),
-        ("ipc:///run/x", "ipc:///run/x"),
+        ({"bind": ["h:65536"]}, "--bind: net.bind = 'h:65536': a port is at most 65535"),
+        ({"advertise": ["udp://h:5"]}, "--advertise: net.advertise = 'udp://h:5': the transport"),
+        ({"seeds": [":5"]}, "--seed: ':5': write HOST:PORT"),
+        ({"sets": ['net.bind=["x"]']}, "--set: net.bind = 'x': write HOST:PORT"),
+        ({"sets": ["net.bind=7"]}, "--set: net.bind = 7: must be a list"),
     ],
 )
-def test_addresses_as_people_write_them(text: str, meant: str) -> None:
-    assert endpoint(text) == meant
+def test_a_wrong_address_names_its_option(told: dict[str, list[str]], complaint: str) -> None:
+    with pytest.raises(ConfigError) as wrong:
+        node_config("ada", **told)  # type: ignore[arg-type]
+    assert str(wrong.value).startswith(complaint)
 
 
-@pytest.mark.parametrize("text", ["", "host", ":5", "h:65536", "h:x", "udp://h:5", "ipc://", "h:٣"])
-def test_an_address_that_cannot_be_one_says_how_to_write_it(text: str) -> None:
-    with pytest.raises(ConfigError, match="write HOST:PORT"):
-        endpoint(text)
+def test_seeds_are_addresses_as_people_write_them() -> None:
+    config = node_config("ada", seeds=["127.0.0.1:5", "[::1]:6", "ipc:///run/x"])
+    assert config.seeds == ("tcp://127.0.0.1:5", "tcp://[::1]:6", "ipc:///run/x")
