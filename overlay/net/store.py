@@ -1,58 +1,57 @@
-"""What protocols keep: SQLite in the node's state folder, committed off the loop."""
+"""What protocols keep: in the node's state folder, committed off the loop, or in memory."""
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Hashable
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 import trio
 
-from overlay.errors import ConfigError
 from overlay.host import Instance, Kept
+
+if TYPE_CHECKING:
+    from overlay.net.disk import Disk
 
 Stored = Callable[[Instance, Hashable], None]
 
 
+class Write(NamedTuple):
+    """One value of one instance; None removes it."""
+
+    instance: str
+    key: bytes
+    value: bytes | None
+
+
 class Store:
-    """Writes of one tick are committed together; `on_stored` follows when they are on disk."""
+    """Writes of one tick are committed together; `on_stored` follows when they are on disk.
+
+    Without a folder what is stored lasts as long as the process, and SQLite (2 MB) stays out.
+    """
 
     def __init__(self, folder: Path | None, stored: Stored) -> None:
         self._stored = stored
-        self._waiting: list[tuple[Instance, bytes, bytes | None, Hashable]] = []
+        self._waiting: list[tuple[Write, Instance, Hashable]] = []
         self._wake = trio.Event()
         self._idle = trio.Event()
         self._idle.set()
-        where = ":memory:"  # without a folder it lasts as long as the process
+        self._memory: dict[str, dict[bytes, bytes]] = {}
+        self._disk: Disk | None = None
         if folder is not None:
-            try:
-                folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            except OSError as error:
-                raise ConfigError(f"state folder {folder}: {error.strerror}") from None
-            where = str(folder / "state.sqlite")
-        try:
-            self._db = sqlite3.connect(where, check_same_thread=False, isolation_level=None)
-            self._db.execute("PRAGMA journal_mode = WAL")
-            self._db.execute("PRAGMA synchronous = FULL")
-            self._db.execute(
-                "CREATE TABLE IF NOT EXISTS kept"
-                " (instance TEXT, key BLOB, value BLOB, PRIMARY KEY (instance, key))"
-            )
-        except sqlite3.Error as error:
-            raise ConfigError(
-                f"state file {where}: {error}; move it away to start afresh"
-            ) from None
+            from overlay.net.disk import Disk
+
+            self._disk = Disk(folder)
 
     def kept(self, instance: Instance) -> Kept:
         """What an earlier life stored."""
-        rows = self._db.execute(
-            "SELECT key, value FROM kept WHERE instance = ? ORDER BY key", (instance.key,)
-        )
-        return {bytes(key): bytes(value) for key, value in rows}
+        if self._disk is not None:
+            return self._disk.read(instance.key)
+        return dict(sorted(self._memory.get(instance.key, {}).items()))
 
     def put(self, instance: Instance, key: bytes, value: bytes | None, token: Hashable) -> None:
         """Queue one write."""
-        self._waiting.append((instance, key, value, token))
+        self._waiting.append((Write(instance.key, key, value), instance, token))
         self._wake.set()
         if self._idle.is_set():
             self._idle = trio.Event()
@@ -62,9 +61,9 @@ class Store:
         while True:
             await self._wake.wait()
             self._wake = trio.Event()
-            writes, self._waiting = self._waiting, []
-            await trio.to_thread.run_sync(self._commit, writes)
-            for instance, _, _, token in writes:
+            batch, self._waiting = self._waiting, []
+            await self._commit([write for write, _, _ in batch])
+            for _, instance, token in batch:
                 self._stored(instance, token)
             if not self._waiting:
                 self._idle.set()
@@ -73,19 +72,18 @@ class Store:
         """Wait until nothing waits for the disk."""
         await self._idle.wait()
 
-    def _commit(self, writes: list[tuple[Instance, bytes, bytes | None, Hashable]]) -> None:
-        self._db.execute("BEGIN")
-        for instance, key, value, _ in writes:
+    async def _commit(self, writes: list[Write]) -> None:
+        if self._disk is not None:
+            await trio.to_thread.run_sync(self._disk.write, writes)
+            return
+        for instance, key, value in writes:
+            kept = self._memory.setdefault(instance, {})
             if value is None:
-                self._db.execute(
-                    "DELETE FROM kept WHERE instance = ? AND key = ?", (instance.key, key)
-                )
+                kept.pop(key, None)
             else:
-                self._db.execute(
-                    "INSERT OR REPLACE INTO kept VALUES (?, ?, ?)", (instance.key, key, value)
-                )
-        self._db.execute("COMMIT")
+                kept[key] = value
 
     def close(self) -> None:
         """Release the file."""
-        self._db.close()
+        if self._disk is not None:
+            self._disk.close()
