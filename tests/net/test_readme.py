@@ -1,0 +1,113 @@
+"""The README is true: its examples run as printed, in order, each section from the start."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import socket
+import subprocess
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.net.processes import DEADLINE, OVERLAY, environment
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+FENCE = re.compile(r"```(\w+)\n(.*?)```", re.DOTALL)
+PORT = "7400"  # in the README; a test takes a free one
+ELSEWHERE = ("make", "source", "python -m bench", "overlay --install-completion")
+"""Commands that other tests run, or that change the user's shell."""
+
+
+class Section(NamedTuple):
+    """A heading and its fenced blocks: language and text."""
+
+    title: str
+    blocks: list[tuple[str, str]]
+
+
+def sections() -> list[Section]:
+    parts = re.split(r"^## ", README, flags=re.MULTILINE)
+    return [Section(part.partition("\n")[0], FENCE.findall(part)) for part in parts]
+
+
+def lines(section: Section) -> list[str]:
+    """The shell commands, without their comments."""
+    text = "".join(block for language, block in section.blocks if language == "sh")
+    return [line.partition("  #")[0].strip() for line in text.splitlines()]
+
+
+SHELL = [one for one in sections() if any(line.startswith("overlay") for line in lines(one))]
+
+
+def test_the_first_screen_has_the_two_commands() -> None:
+    first = "\n".join(README.splitlines()[:15])
+    assert "\nmake demo " in first
+    assert "\nmake test " in first
+
+
+@pytest.mark.parametrize("section", SHELL, ids=lambda section: section.title)
+def test_shell_examples_run(
+    section: Section, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    runtime = tmp_path_factory.mktemp("r")
+    for language, block in section.blocks:
+        if language == "toml":
+            (tmp_path / block.splitlines()[0].removeprefix("# ")).write_text(block)
+    (tmp_path / "protocols").mkdir()  # for new-protocol: what it knows a clone by
+    shutil.copy(ROOT / "protocols" / "tags.toml", tmp_path / "protocols")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    with ExitStack() as peers:
+        for line in lines(section):
+            if line.startswith(ELSEWHERE):
+                continue
+            name, *words = shlex.split(line.replace(PORT, port))
+            assert name == "overlay", f"nobody tests {line!r}"
+            process = subprocess.Popen(
+                [*OVERLAY, *words],
+                cwd=tmp_path,
+                env=environment(runtime),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            peers.callback(process.communicate, timeout=DEADLINE)
+            peers.callback(process.kill)
+            if words[0] == "peer":
+                assert process.stdout is not None
+                assert process.stdout.readline().startswith("tcp://127.0.0.1:"), line
+            else:
+                _, errors = process.communicate(timeout=DEADLINE)
+                assert (process.returncode, errors) == (0, ""), line
+
+
+def test_make_examples_are_targets() -> None:
+    wanted = [line for one in sections() for line in lines(one) if line.startswith("make")]
+    assert len(wanted) >= 6
+    for line in wanted:
+        subprocess.run([*shlex.split(line), "--dry-run"], cwd=ROOT, check=True, timeout=DEADLINE)
+
+
+def test_python_examples_run(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    (program,) = [block for language, block in FENCE.findall(README) if language == "python"]
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env=environment(tmp_path_factory.mktemp("r")),
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE,
+    )
+    assert re.fullmatch(r"bob answered after \d+\.\d\d ms\n", done.stdout), done.stderr
+
+
+def test_links_lead_somewhere() -> None:
+    for target in re.findall(r"\]\(([^)]+)\)", README):
+        assert (ROOT / target).is_file(), target
