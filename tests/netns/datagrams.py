@@ -26,9 +26,14 @@ def listen(address: str, port: int, interface: str) -> None:
     with socket.socket(family, socket.SOCK_DGRAM) as receiver:
         receiver.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         receiver.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, RECEIVE_BYTES)
-        receiver.bind((address, port))
+        index = socket.if_nametoindex(interface)
+        # A link-local group exists once on each interface.
+        receiver.bind(
+            (address, port, 0, index)
+            if group.version == 6 and group.is_multicast
+            else (address, port)
+        )
         if group.is_multicast:
-            index = socket.if_nametoindex(interface)
             if group.version == 6:
                 membership = group.packed + struct.pack("@I", index)
                 receiver.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_JOIN_GROUP, membership)

@@ -74,11 +74,13 @@ class Faults:
         for loss in self.losses:
             if loss.percent == 0:
                 continue
-            draw = f"numgen random mod {_SHARES} < {round(loss.percent * _SHARES / 100)}"
+            share = round(loss.percent * _SHARES / 100)
+            # nft takes no comparison that always holds.
+            draw = f"numgen random mod {_SHARES} < {share} " if share < _SHARES else ""
             sides = ("iifname", "oifname") if loss.ports else ()
-            rules += [f"{side} {_names(loss.ports)} {draw} counter drop" for side in sides]
+            rules += [f"{side} {_names(loss.ports)} {draw}counter drop" for side in sides]
             if not sides:
-                rules.append(f"{draw} counter drop")
+                rules.append(f"{draw}counter drop")
         return rules
 
 
