@@ -7,13 +7,10 @@ looks at its EVENTS again before anybody waits.
 
 from __future__ import annotations
 
-import errno
 import logging
 import os
-import select
 import time
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -28,12 +25,15 @@ from overlay.limits import Limits
 from overlay.net.addresses import Endpoint, advertised, parse_endpoint
 from overlay.net.config import NetSettings
 from overlay.net.context import SharedContext
+from overlay.net.descriptors import Descriptors
 from overlay.net.effects import NetEffects
 from overlay.net.inbound import Inbound, Session
 from overlay.net.introduction import INTRODUCTION_MAGIC, Introductions, certificate_path
 from overlay.net.link import Link
 from overlay.net.links import Links
+from overlay.net.listening import listen, open_router
 from overlay.net.memory import keep_freed
+from overlay.net.outbox import Outbox
 from overlay.net.refusals import Refusals
 from overlay.net.status import DriverStatus, link_status, session_status
 from overlay.net.store import Store
@@ -66,7 +66,6 @@ T = TypeVar("T")
 
 REFRESH_TRUST = 5.0  # s between looks for a newer revocation list
 POLLIN = int(zmq.POLLIN)  # arithmetic with zmq's own flags is slow
-LOOPBACK_CAP = 10_000  # messages to itself that a node may have waiting
 
 
 class Driver:
@@ -89,7 +88,6 @@ class Driver:
         self.net = net or NetSettings()
         self.limits = limits or Limits()
         self.refusals = Refusals()
-        self.counts: Counter[str] = Counter()
         self.timers = Timers()
         self.endpoints: list[str] = []
         self.recorder: Callable[[Instance, Trace], None] | None = None
@@ -102,11 +100,9 @@ class Driver:
         self.sizes = Sizes(FRAMEWORK_MESSAGES, self.limits)
         self._reader = BatchReader((), self.limits)
         self._rng = Random(seed) if seed is not None else Random()
-        self._epoll = select.epoll()
-        self._watched: dict[int, Callable[[float], None]] = {}
+        self._descriptors = Descriptors()
         self._shared = SharedContext.acquire()
         self._domain = b"overlay-" + os.urandom(8).hex().encode()
-        self._loopback: list[tuple[Scope, Message]] = []
         self._in_tick = False
         self._last_flush = 0.0
         self._sweep_at = 0.0
@@ -124,16 +120,16 @@ class Driver:
             self.limits,
             self.sizes,
             self._rng,
+            self._descriptors,
             me=self.name,
             hello=self._hello,
             now=self.now,
             unix_now=time.time,
             announce=self._announce,
             refuse=self._refuse,
-            watch=self._watch_link,
-            unwatch=self._unwatch,
             ask_who=self._ask_who,
         )
+        self.outbox = Outbox(self.name, self.links, self.sizes, self._sweep_soon)
         self.host = Host(
             self.name,
             lambda host, instance: NetEffects(self, host, instance),
@@ -142,8 +138,8 @@ class Driver:
         )
         self.host.listen(ContactLearned, self._on_contact)
         self._datagrams = Datagrams(
-            lambda fd, ready: self._watch(fd, lambda _: ready()),
-            lambda fd: self._unwatch((fd,)),
+            lambda fd, ready: self._descriptors.watch(fd, lambda _: ready()),
+            lambda fd: self._descriptors.unwatch((fd,)),
             self._on_datagram,
             self.net.multicast_hops,
         )
@@ -217,7 +213,7 @@ class Driver:
                 self._inbound.close()
             self._router.close(linger=0)
         self._datagrams.close()
-        self._epoll.close()
+        self._descriptors.close()
         self.store.close()
         for text in self.endpoints if not self.insecure else ():
             endpoint = parse_endpoint(text)
@@ -227,19 +223,11 @@ class Driver:
             await trio.to_thread.run_sync(self._shared.end)
 
     def _bind(self) -> None:
-        router = self._router = self._shared.context.socket(zmq.ROUTER)
-        router.linger = 0
-        router.set(zmq.RCVHWM, self.net.link_frames)
-        router.set(zmq.MAXMSGSIZE, self.limits.frame_bytes + 65_536)
-        router.set(zmq.HEARTBEAT_IVL, int(self.net.heartbeat * 1000))
-        router.set(zmq.HEARTBEAT_TIMEOUT, int(self.net.heartbeat * 3000))
-        if self._trust.curve is not None:
-            router.curve_server = True
-            router.curve_publickey, router.curve_secretkey = self._trust.curve
-            router.zap_domain = self._domain
-            router.set(zmq.ZAP_ENFORCE_DOMAIN, 1)
-            self._shared.desk.register(self._domain, self._trust.admits)
-            self._watch(self._shared.desk.fd, lambda _: self._shared.desk.answer())
+        router = self._router = open_router(
+            self._shared, self.net, self.limits, self._trust, self._domain
+        )
+        if not self.insecure:
+            self._descriptors.watch(self._shared.desk.fd, lambda _: self._shared.desk.answer())
         self._inbound = Inbound(
             router,
             self._reader,
@@ -255,38 +243,16 @@ class Driver:
             lost=self._on_session_lost,
             unix_now=time.time,
         )
-        bound = [self._bind_one(parse_endpoint(text)) for text in self.net.bind]
-        self._datagrams.bind(bound)
+        bound = [
+            listen(router, self._datagrams, parse_endpoint(text), self._trust.certificate)
+            for text in self.net.bind
+        ]
         told = advertised(bound, self.net.advertise)
         self.endpoints = [str(endpoint) for endpoint in told]
-        self._watch(int(router.FD), lambda _: None)  # every tick drains it anyway
-        self._watch(self._inbound.monitor.fd, lambda _: self._inbound.read_monitor())
+        self._descriptors.watch(int(router.FD), lambda _: None)  # every tick drains it anyway
+        self._descriptors.watch(self._inbound.monitor.fd, lambda _: self._inbound.read_monitor())
         self._inbound.read_monitor()
         self._shared.desk.answer()
-
-    def _bind_one(self, wanted: Endpoint) -> Endpoint:
-        if ":" in wanted.host and wanted.transport == "tcp":
-            self._router.set(zmq.IPV6, 1)
-        text = f"tcp://[{wanted.host}]:*" if ":" in wanted.host else f"tcp://{wanted.host}:*"
-        try:
-            self._router.bind(
-                text if wanted.transport == "tcp" and not wanted.port else str(wanted)
-            )
-        except zmq.ZMQError as error:
-            hint = (
-                "choose another port, or 0 for any free one"
-                if error.errno == errno.EADDRINUSE
-                else "listen at an address or in a folder of this machine"
-            )
-            reason = os.strerror(error.errno or 0)
-            raise ConfigError(f"net.bind = {str(wanted)!r}: {reason}: {hint}") from None
-        if wanted.transport == "ipc":
-            if self._trust.certificate:
-                certificate_path(wanted).write_bytes(self._trust.certificate)
-            return wanted
-        last = self._router.last_endpoint
-        assert isinstance(last, bytes)
-        return wanted._replace(port=int(last.rstrip(b"\0").decode().rpartition(":")[2]))
 
     def _learn_messages(self) -> None:
         kinds = self.host.message_types
@@ -307,7 +273,7 @@ class Driver:
     # -- waiting ------------------------------------------------------------------------------
 
     async def _wait_for_descriptors(self) -> None:
-        ready = self._epoll.fileno()
+        ready = self._descriptors.fd
         while True:
             await trio.lowlevel.wait_readable(ready)
             while self._tick():
@@ -334,19 +300,6 @@ class Driver:
         self._sleeping_until = 0.0
         self._wake.set()
 
-    def _watch(self, fd: int, ready: Callable[[float], None]) -> None:
-        self._watched[fd] = ready
-        self._epoll.register(fd, select.EPOLLIN)
-
-    def _watch_link(self, link: Link, fds: Iterable[int]) -> None:
-        for fd in fds:
-            self._watch(fd, link.look)
-
-    def _unwatch(self, fds: Iterable[int]) -> None:
-        for fd in fds:
-            del self._watched[fd]
-            self._epoll.unregister(fd)
-
     # -- the tick -----------------------------------------------------------------------------
 
     def _tick(self) -> bool:
@@ -356,19 +309,15 @@ class Driver:
         self._in_tick = True
         try:
             now = self.now()
+            self._descriptors.poll(now)
             more = self._inbound.drain(now)
-            for fd, _ in self._epoll.poll(0):
-                ready = self._watched.get(fd)
-                if ready is not None:  # an earlier one of this tick may have closed it
-                    ready(now)
             self._run_timers(now)
             if now >= self._sweep_at:
                 self._sweep(now)
             self._flush(now)
             return (
                 more
-                or bool(self._loopback)
-                or self._inbound.ending
+                or bool(self.outbox.loopback)
                 or bool(int(self._router.get(zmq.EVENTS)) & POLLIN)
             )
         finally:
@@ -391,8 +340,8 @@ class Driver:
             self._inbound.recheck()
 
     def _flush(self, now: float) -> None:
-        if self._loopback:
-            waiting, self._loopback = self._loopback, []
+        if self.outbox.loopback:
+            waiting, self.outbox.loopback = self.outbox.loopback, []
             for scope, msg in waiting:
                 self.host.receive(self.name, scope, [msg], now)
         if self.host.tick_end_callbacks:
@@ -425,55 +374,13 @@ class Driver:
                 self._flush(now)
             finally:
                 self._in_tick = False
-            if self._loopback:
+            if self.outbox.loopback:
                 self._wake_up()
         else:
             self._wake_up()
 
-    def send_first(self, to: NodeId, scope: Scope, msg: Message) -> None:
-        """Send to a peer to which no link is open, or to the node itself."""
-        if to == self.name:
-            if len(self._loopback) < LOOPBACK_CAP:
-                self._loopback.append((scope, msg))
-            else:
-                self.counts["messages to itself dropped"] += 1
-            return
-        link = self.links.to(to)
-        if not link.dirty:
-            link.dirty = True
-            self.links.dirty.append(link)
-        link.writer.put(scope, msg)
+    def _sweep_soon(self) -> None:
         self._sweep_at = 0.0
-
-    def send_to_many(self, to: Sequence[NodeId], scope: Scope, msg: Message) -> None:
-        """Encode once, queue on each link."""
-        if msg.__class__ in self.sizes.carriers:
-            for peer in to:  # its payload may be a part of its own: nothing to encode
-                self.send_one(peer, scope, msg)
-            return
-        size, raw = self.sizes.encoded(msg)
-        for peer in to:
-            if peer == self.name:
-                self.send_first(peer, scope, msg)
-                continue
-            link = self.links.to(peer)
-            if not link.dirty:
-                link.dirty = True
-                self.links.dirty.append(link)
-            if not link.writer.put_encoded(scope, raw, size):
-                link.push()
-
-    def send_one(self, peer: NodeId, scope: Scope, msg: Message) -> None:
-        """Queue on the link to one peer."""
-        link = self.links.by_name.get(peer)
-        if link is None:
-            self.send_first(peer, scope, msg)
-            return
-        if not link.dirty:
-            link.dirty = True
-            self.links.dirty.append(link)
-        if not link.writer.put(scope, msg):
-            link.push()
 
     def cast(self, address: UdpAddress | Group, scope: Scope, msg: Message) -> None:
         """Sign and send one datagram."""
@@ -576,25 +483,16 @@ class Driver:
 
     def status(self) -> DriverStatus:
         """What `overlay status` shows."""
+        counters = self.links.counters + self._datagrams.counts + self._inbound.counters
+        counters["messages to itself dropped"] = self.outbox.loopback_dropped
         now = self.now()
-        counters = self.counts + self.links.counts + self._datagrams.counts + self._inbound.counts
-        counters["bytes received"] = self._inbound.bytes_received
-        counters["messages received"] = self._inbound.messages_received
-        counters["bytes sent"] = self.links.bytes_sent
-        counters["frames sent"] = self.links.frames_sent
-        counters["messages dropped"] = sum(
-            link.writer.dropped for link in self.links.by_name.values()
-        )
         return DriverStatus(
             name=self.name,
             overlay=self.overlay,
             insecure=self.insecure,
             endpoints=self.endpoints,
             uptime=now - self._started_at,
-            links=[
-                link_status(link, now)
-                for link in (*self.links.by_name.values(), *self.links.anonymous.values())
-            ],
+            links=[link_status(link, now) for link in self.links],
             sessions=[session_status(one, now) for one in self._inbound.sessions.values()],
             refusals=dict(sorted(self.refusals.counts.items())),
             counters=dict(sorted(counters.items())),

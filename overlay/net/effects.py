@@ -41,9 +41,9 @@ class NetEffects(HostEffects):
                 writer.push(msg)
                 return
         if type(to) is str:
-            self._driver.send_one(to, self._scope, msg)
+            self._driver.outbox.send(to, self._scope, msg)
         else:
-            self._driver.send_to_many(to, self._scope, msg)
+            self._driver.outbox.send_to_many(to, self._scope, msg)
 
     def cast(self, address: UdpAddress | Group, msg: Message) -> None:
         """Sign and send one datagram."""

@@ -183,9 +183,12 @@ class Inbound:
         return True
 
     @property
-    def ending(self) -> bool:
-        """True when peers disconnected whose last frames are still to be read."""
-        return bool(self._ending)
+    def counters(self) -> Counter[str]:
+        """What came in."""
+        found = self.counts.copy()
+        found["bytes received"] = self.bytes_received
+        found["messages received"] = self.messages_received
+        return found
 
     def _blame(self, who: str, error: RemoteProtocolError) -> None:
         """Refuse something, at the expense of this tick: rubbish is small and costs much."""

@@ -158,7 +158,8 @@ class Link:
             dealer.curve_serverkey = curve_key
         self._dealer = dealer
         self._monitor = Monitor(dealer)
-        links.watch(self, (int(dealer.FD), self._monitor.fd))
+        for fd in (int(dealer.FD), self._monitor.fd):
+            links.descriptors.watch(fd, self.look)
         self.state = State.CONNECTING
         self.deadline = now + links.net.connect_within
         try:
@@ -262,7 +263,7 @@ class Link:
         if self._dealer is None:
             return
         assert self._monitor is not None
-        self._links.unwatch((int(self._dealer.FD), self._monitor.fd))
+        self._links.descriptors.unwatch((int(self._dealer.FD), self._monitor.fd))
         self._monitor.close()
         self._dealer.close()
         self._dealer = None

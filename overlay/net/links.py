@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ from overlay.ids import NodeId
 from overlay.limits import Limits
 from overlay.net.addresses import Endpoint
 from overlay.net.config import NetSettings
+from overlay.net.descriptors import Descriptors
 from overlay.net.link import Link, State
 from overlay.net.trust import Trust
 from overlay.protocol import Event, LinkLost, LinkUp, PeerMet
@@ -38,6 +39,7 @@ class Links:
         limits: Limits,
         sizes: Sizes,
         rng: Random,
+        descriptors: Descriptors,
         *,
         me: NodeId,
         hello: Callable[[], Hello],
@@ -45,8 +47,6 @@ class Links:
         unix_now: Callable[[], float],
         announce: Announce,
         refuse: Callable[[str, RemoteProtocolError, int], None],
-        watch: Callable[[Link, Iterable[int]], None],
-        unwatch: Callable[[Iterable[int]], None],
         ask_who: Callable[[Link, Endpoint], bool],
     ) -> None:
         self.context = context
@@ -61,8 +61,7 @@ class Links:
         self.hello = hello
         self.now = now
         self.refuse = refuse
-        self.watch = watch
-        self.unwatch = unwatch
+        self.descriptors = descriptors
         self._unix_now = unix_now
         self._me = me
         self.limits = limits
@@ -229,6 +228,12 @@ class Links:
 
     # -- regular work -------------------------------------------------------------------------
 
+    def mark(self, link: Link) -> None:
+        """List a link for the next flush."""
+        if not link.dirty:
+            link.dirty = True
+            self.dirty.append(link)
+
     def flush(self) -> None:
         """Send what waits on every link that was written to since the last flush."""
         dirty, self.dirty = self.dirty, []
@@ -239,7 +244,7 @@ class Links:
     def sweep(self, now: float) -> float:
         """Step every link and close idle ones; returns when something is due next."""
         due = now + 1.0
-        for link in (*self.by_name.values(), *self.anonymous.values()):
+        for link in self:
             self.step(link, now)
             if link.state is State.OPEN:
                 link.look(now)  # sending may have swallowed the wake-up of a late refusal
@@ -259,6 +264,7 @@ class Links:
 
     def _forget(self, link: Link, goodbye: Goodbye | None) -> None:
         link.close(goodbye, 0.5)
+        self.counts["messages dropped"] += link.writer.dropped  # they count although it is gone
         if link.name is not None and self.by_name.get(link.name) is link:
             del self.by_name[link.name]
             self.counts["links closed"] += 1
@@ -266,8 +272,21 @@ class Links:
     def close(self, linger: float) -> None:
         """Say goodbye on every open link and close all."""
         self.stopping = True
-        for link in (*self.by_name.values(), *self.anonymous.values()):
+        for link in self:
             link.close(Goodbye(idle=False), linger)
+
+    def __iter__(self) -> Iterator[Link]:
+        """All links, those to peers first."""
+        return iter((*self.by_name.values(), *self.anonymous.values()))
+
+    @property
+    def counters(self) -> Counter[str]:
+        """What was sent, and what could not be."""
+        found = self.counts.copy()
+        found["bytes sent"] = self.bytes_sent
+        found["frames sent"] = self.frames_sent
+        found["messages dropped"] += sum(link.writer.dropped for link in self)
+        return found
 
     @property
     def idle(self) -> bool:

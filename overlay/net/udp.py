@@ -6,7 +6,7 @@ import contextlib
 import socket
 import struct
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from overlay.net.addresses import Endpoint
 from overlay.protocol import Group, UdpAddress
@@ -35,23 +35,21 @@ class Datagrams:
         self._unicast: dict[socket.AddressFamily, socket.socket] = {}
         self._groups: dict[Group, list[socket.socket]] = {}
 
-    def bind(self, endpoints: Iterable[Endpoint]) -> None:
-        """Take datagrams at the addresses of the ROUTER."""
-        for endpoint in endpoints:
-            if endpoint.transport != "tcp":
-                continue
-            family = _family(endpoint.host)
-            if family in self._unicast:
-                continue
-            taken = self._open(family)
-            try:
-                taken.bind((endpoint.host, endpoint.port))
-            except OSError:
-                taken.close()
-                self.counts["udp ports not free"] += 1
-                continue
-            self._unicast[family] = taken
-            self._listen(taken)
+    def bind(self, endpoint: Endpoint) -> bool:
+        """Take datagrams at an address of the ROUTER; False when that port is not free."""
+        family = _family(endpoint.host)
+        if family in self._unicast:
+            return True
+        taken = self._open(family)
+        try:
+            taken.bind((endpoint.host, endpoint.port))
+        except OSError:
+            taken.close()
+            self.counts["udp ports not free"] += 1
+            return False
+        self._unicast[family] = taken
+        self._listen(taken)
+        return True
 
     def _open(self, family: socket.AddressFamily) -> socket.socket:
         opened = socket.socket(family, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)

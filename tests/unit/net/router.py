@@ -37,6 +37,18 @@ class _Sender(NamedTuple):
         return self.properties[name]
 
 
+class _Part(NamedTuple):
+    """What `zmq.Frame` is for a part: two ways to look at it, and whether another one follows."""
+
+    bytes: bytes
+    more: bool
+
+    @property
+    def buffer(self) -> memoryview:
+        """Without a copy."""
+        return memoryview(self.bytes)
+
+
 class FakeRouter:
     """Gives out what was put in, and keeps what was sent."""
 
@@ -58,16 +70,15 @@ class FakeRouter:
             properties["User-Id"] = user
         self.waiting.append((_Sender(routing_id, properties), parts))
 
-    def recv(self, _: int, *, copy: bool) -> _Sender:
-        """The first part."""
+    def recv(self, _: int, copy: bool) -> _Sender | _Part:
+        """The routing id, then part by part."""
+        if self._parts:
+            return _Part(self._parts.pop(0), bool(self._parts))
         if not self.waiting:
             raise zmq.Again
-        sender, self._parts = self.waiting.popleft()
+        sender, parts = self.waiting.popleft()
+        self._parts = list(parts)
         return sender
-
-    def recv_multipart(self, _: int) -> list[bytes]:
-        """The others."""
-        return self._parts
 
     def send_multipart(self, parts: list[bytes], _: int) -> None:
         """A reply leaves."""

@@ -105,7 +105,9 @@ def test_places_are_few_for_all_and_for_one() -> None:
 
 
 def test_a_frame_with_another_key_than_the_session_is_a_hijack() -> None:
-    desk = Desk()
+    trust = OpenTrust(ME, OVERLAY)
+    trust.curve = (bytes(32), bytes(32))  # with CURVE each frame comes with its sender's key
+    desk = Desk(trust=trust)
     desk.say_hello("bob", user="aa" * 32)
     desk.router.put(b"a", frame(ASK), user="bb" * 32)
     desk.inbound.drain(0.0)
