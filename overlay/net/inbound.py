@@ -145,6 +145,7 @@ class Inbound:
         self._by_fd: dict[int, Session] = {}
         self._ending: list[Session] = []  # disconnected; what they sent may still wait
         self._silent: dict[int, None] = {}  # accepted descriptors that said nothing yet
+        self._heard: dict[int, None] = {}  # strangers' descriptors since the monitor was read
         self._gone: dict[int, str] = {}  # why these ended; what they sent may still wait
         self._refusal_bytes = 0  # what the frame at hand costs its tick besides its size
 
@@ -256,7 +257,10 @@ class Inbound:
         routing_id = sender.bytes
         fd = sender.get(zmq.SRCFD)
         assert isinstance(fd, int)
-        self._silent.pop(fd, None)
+        if fd in self._silent:
+            del self._silent[fd]
+        elif fd not in self._gone:
+            self._heard[fd] = None
         try:
             hello, version = _read_hello(parts[0])
             identity = self._prove(hello, user)
@@ -327,21 +331,26 @@ class Inbound:
         detail = HUNG_UP
         for event, fd in self.monitor.happenings():
             if event == zmq.EVENT_ACCEPTED:
-                if len(self._silent) < STRANGERS:
+                if fd in self._gone:
+                    self._refuse_handshake(self._gone.pop(fd))
+                if fd in self._heard:
+                    del self._heard[fd]  # its first word was read before this
+                elif len(self._silent) < STRANGERS:
                     self._silent[fd] = None
                 if fd in ended:
                     ended[fd] = True
-                if fd in self._gone:
-                    self._refuse_handshake(self._gone.pop(fd))
             elif event in FAILED_HANDSHAKES:
                 detail = FAILED_HANDSHAKES[event]  # its value is no descriptor: see the next event
             elif event == zmq.EVENT_DISCONNECTED:
-                if fd in self._silent:
-                    del self._silent[fd]
+                session = self._by_fd.get(fd)
+                was_silent = fd in self._silent
+                self._silent.pop(fd, None)
+                if was_silent and (fd in ended or session is None or not session.confirmed):
                     self._gone[fd] = detail
                 else:
                     ended[fd] = False
                 detail = HUNG_UP
+        self._heard.clear()
         for fd, used_again in ended.items():
             session = self._by_fd.get(fd)
             # A descriptor is used again at once: a session that came after the last reading

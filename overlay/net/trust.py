@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Protocol
 
-from overlay.errors import LocalProtocolError, RemoteProtocolError
+from overlay.errors import LocalProtocolError, RemoteProtocolError, SecurityError
 from overlay.ids import NodeId, check_name
 from overlay.security.identity import Identity
 from overlay.security.interface import OpensDatagrams, SignsDatagrams
 
 if TYPE_CHECKING:
     from overlay.security.credentials import Credentials
+
+log = logging.getLogger("overlay.net")
 
 LARGEST_DATAGRAM = 65_507  # UDP's own bound; `limits.datagram_bytes` keeps bodies below it
 
@@ -42,6 +45,7 @@ class CertifiedTrust:
         from overlay.security.datagram import DatagramSettings, DatagramSigner, DatagramVerifier
 
         self._credentials = credentials
+        self._complaint = ""  # about the revocation list, said once
         self._verifier = credentials.verifier()
         self.certificate = credentials.certificate
         self.curve: tuple[bytes, bytes] | None = (
@@ -67,10 +71,17 @@ class CertifiedTrust:
         return True
 
     def refresh(self) -> None:
-        """Take a revocation list that was written since."""
+        """Take a revocation list that was written since; a damaged one changes nothing."""
         from overlay.security.credentials import newest_revocations
 
-        self._verifier.reload_revocations(newest_revocations(self._credentials))
+        try:
+            self._verifier.reload_revocations(newest_revocations(self._credentials))
+        except SecurityError as error:  # being copied, or damaged: the last good one stays
+            if str(error) != self._complaint:
+                log.warning("%s", error)
+            self._complaint = str(error)
+        else:
+            self._complaint = ""
 
 
 class OpenTrust:

@@ -18,6 +18,7 @@ import msgspec
 import psutil
 import pytest
 import trio
+import trio.lowlevel
 import zmq
 
 from overlay.net.introduction import INTRODUCTION_MAGIC
@@ -106,6 +107,32 @@ def test_bad_frames_of_a_peer_that_is_let_in(play: Play, secure: bool) -> None:
         eve.send(frame(ASK))  # it may still behave
         await stage.until(lambda: _served(stage) == 2, "an echo")
         await stage.unharmed(*expected, sessions=["eve"])
+
+    play(attack, *SMALL, secure=secure)
+
+
+@both_worlds
+def test_thousands_of_mutated_frames(play: Play, secure: bool) -> None:
+    rng = random.Random(2)
+
+    async def attack(stage: Scene) -> None:
+        eve = await stage.member()
+        stranger = stage.stranger()
+        for _ in range(2000):
+            parts, _ = rng.choice([*BAD_FRAMES.values(), ([GOOD], ""), ([GOOD, GOOD], "")])
+            changed = [bytearray(part[:2000]) for part in parts]
+            for _ in range(rng.randrange(4)):
+                part = rng.choice(changed)
+                if part:
+                    part[rng.randrange(len(part))] = rng.randrange(256)
+            for sender in (eve, stranger):
+                while not sender.send_if_possible(*map(bytes, changed)):
+                    await trio.lowlevel.checkpoint()
+        await stage.until(lambda: sum(stage.status.refusals.values()) > 3000, "many refusals")
+        eve.close()
+        stranger.close()
+        perhaps = {*stage.status.refusals, "flood", "wrong-pieces", "malformed-message"}
+        await stage.unharmed("no-hello", "malformed-frame", perhaps=perhaps)
 
     play(attack, *SMALL, secure=secure)
 

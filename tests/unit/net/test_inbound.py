@@ -232,6 +232,18 @@ def test_a_hello_read_after_its_connection_ended_is_heard_and_forgotten() -> Non
     assert not desk.refused
 
 
+def test_a_first_word_may_be_read_before_the_monitor_tells_of_its_connection() -> None:
+    desk = Desk()
+    desk.say_hello("bob", b"a", fd=9)
+    desk.router.put(b"b", [b"rubbish"], fd=8)
+    desk.inbound.drain(0.0)
+    desk.happens((ACCEPTED, 9), (ACCEPTED, 8))
+    desk.happens((ENDED, 9), (ENDED, 8))
+    desk.inbound.drain(0.0)
+    assert (desk.inbound.sessions, desk.lost) == ({}, [("bob", "disconnected")])
+    assert desk.refused == {"no-hello": 1}
+
+
 def test_who_was_refused_is_not_counted_again_when_it_leaves() -> None:
     desk = Desk()
     desk.happens((ACCEPTED, 9), SHAKEN)
@@ -265,6 +277,29 @@ def test_a_descriptor_used_again_does_not_end_the_new_session() -> None:
     desk.inbound.drain(0.0)
     desk.happens()
     assert [session.name for session in desk.inbound.sessions.values()] == ["eve"]
+
+
+def test_a_silent_visitor_on_a_descriptor_that_a_session_had() -> None:
+    desk = Desk()
+    desk.happens((ACCEPTED, 9), SHAKEN)
+    desk.say_hello("bob")
+    desk.happens()
+    desk.happens((ENDED, 9), (ACCEPTED, 9), (ENDED, 9))
+    desk.inbound.drain(0.0)
+    assert (desk.inbound.sessions, desk.refused) == ({}, {"handshake-failed": 1})
+
+
+def test_a_session_on_a_descriptor_that_a_silent_visitor_had() -> None:
+    desk = Desk()
+    desk.happens((ACCEPTED, 9))
+    desk.happens((ENDED, 9), (ACCEPTED, 9), SHAKEN)
+    desk.say_hello("bob")
+    desk.happens()
+    assert desk.refused == {"handshake-failed": 1}
+    assert [session.name for session in desk.inbound.sessions.values()] == ["bob"]
+    desk.happens((ENDED, 9))
+    desk.inbound.drain(0.0)
+    assert desk.inbound.sessions == {}
 
 
 # -- certificates that end --------------------------------------------------------------------
