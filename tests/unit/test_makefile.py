@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from nodes.scenarios.registry import find
+
 ROOT = Path(__file__).parents[2]
 TARGETS = [
     *("setup", "demo", "test", "check", "sim", "sim-long", "replay"),
@@ -86,3 +88,12 @@ def test_setup_never_trusts_a_venv_that_does_not_fit(damage: str, clone: Path) -
     # It would make the venv again, and stops only because this machine "has" no Python.
     result = run(clone, "make", "setup", "PYTHON=no-such-python")
     assert "no Python >= 3.11 with venv found" in result.stderr
+
+
+@pytest.mark.parametrize("words", [[], ["SEED=7"], ["SCENARIO=echo-loss"]])
+def test_replay_needs_a_seed_and_a_scenario_that_exists(words: list[str]) -> None:
+    result = run(ROOT, "make", "replay", "--assume-old=setup", *words)
+    assert result.returncode == 2
+    usage = "usage: make replay SEED=7 SCENARIO=echo-loss"
+    assert result.stderr.startswith(usage)
+    assert find(usage.rpartition("=")[2]).name == "echo-loss"
