@@ -304,7 +304,7 @@ def test_limits_have_the_documented_defaults() -> None:
         "limits.frame_bytes": 1 << 20,
         "limits.batch_messages": 4096,
         "limits.nesting": 32,
-        "limits.string_bytes": 65_536,
+        "limits.string_bytes": 131_072,
         "limits.payload_inline": 32_768,
         "limits.message_bytes": 64 << 20,
         "limits.datagram_bytes": 60_000,
@@ -312,12 +312,12 @@ def test_limits_have_the_documented_defaults() -> None:
 
 
 def test_limits_must_fit_into_each_other() -> None:
-    line = "string_bytes = 65536 is over frame_bytes = 4096: lower string_bytes or raise frame_byte"
+    line = "string_bytes = 131072 is over frame_bytes = 4096: lower string_bytes or raise frame_byte"
     with pytest.raises(ConfigError, match=line):
         Limits(frame_bytes=4096)
     with pytest.raises(ConfigError, match="frame_bytes = 1048576 is over message_bytes = 8192"):
         Limits(message_bytes=8192)
-    Limits(frame_bytes=65_536, message_bytes=65_536)
+    Limits(frame_bytes=131_072, message_bytes=131_072)
 
 
 def assert_valid_or_one_line(sources: Callable[[], list[Source]]) -> None:

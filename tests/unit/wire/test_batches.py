@@ -106,7 +106,7 @@ def test_a_newer_node_fills_in_fields_that_an_older_one_does_not_send() -> None:
 
 
 def test_a_message_past_the_frame_limit_leaves_in_pieces() -> None:
-    limits = Limits(frame_bytes=65_536, message_bytes=1 << 20)
+    limits = Limits(frame_bytes=65_536, string_bytes=65_536, message_bytes=1 << 20)
     writer = make_writer(limits)
     writer.put("zone", Note(1, bytes(200_000)))
     frames = take_frames(writer)
