@@ -35,7 +35,7 @@ from overlay.wire.frames import (
 from overlay.wire.pieces import Reassembly
 from overlay.wire.reader import BatchReader
 
-STRANGERS = 4096  # connections that have not said a word yet, and are remembered
+CONNECTIONS = 16_384  # that are remembered until they end, to tell who never said a word
 SESSIONS_PER_NAME = 16  # one peer must not take the places of all others
 FRAME_COST = 100  # bytes of `net.tick_bytes` that any frame takes
 REFUSAL_COST = 4096  # and any refusal: a tick of nothing but rubbish takes some 20 ms
@@ -144,8 +144,8 @@ class Inbound:
         self._unix_now = unix_now
         self._by_fd: dict[int, Session] = {}
         self._ending: list[Session] = []  # disconnected; what they sent may still wait
-        self._silent: dict[int, None] = {}  # accepted descriptors that said nothing yet
-        self._heard: dict[int, None] = {}  # strangers' descriptors since the monitor was read
+        self._spoke: dict[int, bool] = {}  # accepted descriptors: did they say anything?
+        self._early: dict[int, None] = {}  # those that spoke before the monitor told of them
         self._gone: dict[int, str] = {}  # why these ended; what they sent may still wait
         self._refusal_bytes = 0  # what the frame at hand costs its tick besides its size
 
@@ -257,10 +257,10 @@ class Inbound:
         routing_id = sender.bytes
         fd = sender.get(zmq.SRCFD)
         assert isinstance(fd, int)
-        if fd in self._silent:
-            del self._silent[fd]
+        if fd in self._spoke:
+            self._spoke[fd] = True
         elif fd not in self._gone:
-            self._heard[fd] = None
+            self._early[fd] = None
         try:
             hello, version = _read_hello(parts[0])
             identity = self._prove(hello, user)
@@ -333,24 +333,22 @@ class Inbound:
             if event == zmq.EVENT_ACCEPTED:
                 if fd in self._gone:
                     self._refuse_handshake(self._gone.pop(fd))
-                if fd in self._heard:
-                    del self._heard[fd]  # its first word was read before this
-                elif len(self._silent) < STRANGERS:
-                    self._silent[fd] = None
+                if len(self._spoke) < CONNECTIONS:
+                    self._spoke[fd] = fd in self._early
+                self._early.pop(fd, None)
                 if fd in ended:
                     ended[fd] = True
             elif event in FAILED_HANDSHAKES:
                 detail = FAILED_HANDSHAKES[event]  # its value is no descriptor: see the next event
             elif event == zmq.EVENT_DISCONNECTED:
                 session = self._by_fd.get(fd)
-                was_silent = fd in self._silent
-                self._silent.pop(fd, None)
-                if was_silent and (fd in ended or session is None or not session.confirmed):
+                of_another = fd in ended or session is None or not session.confirmed
+                if not self._spoke.pop(fd, True) and of_another:
                     self._gone[fd] = detail
                 else:
                     ended[fd] = False
                 detail = HUNG_UP
-        self._heard.clear()
+        self._early.clear()
         for fd, used_again in ended.items():
             session = self._by_fd.get(fd)
             # A descriptor is used again at once: a session that came after the last reading

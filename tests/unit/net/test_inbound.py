@@ -279,6 +279,18 @@ def test_a_descriptor_used_again_does_not_end_the_new_session() -> None:
     assert [session.name for session in desk.inbound.sessions.values()] == ["eve"]
 
 
+def test_a_silent_visitor_on_a_descriptor_that_a_talker_had() -> None:
+    desk = Desk()
+    desk.happens((ACCEPTED, 9))
+    desk.happens()
+    for _ in range(3):
+        desk.router.put(b"a", [b"rubbish"])
+    desk.inbound.drain(0.0)
+    desk.happens((ENDED, 9), (ACCEPTED, 9), (ENDED, 9))
+    desk.inbound.drain(0.0)
+    assert desk.refused == {"no-hello": 3, "handshake-failed": 1}
+
+
 def test_a_silent_visitor_on_a_descriptor_that_a_session_had() -> None:
     desk = Desk()
     desk.happens((ACCEPTED, 9), SHAKEN)
