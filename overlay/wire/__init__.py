@@ -8,7 +8,8 @@ A *frame* is one ZeroMQ message of one or more parts:
              attached  [index, …]                   messages whose `payload` is a part of its own
     part 1…  those payloads, in the order of `attached`
 
-Payloads from `limits.payload_inline` on travel as parts, so nobody copies them into the head.
+Payloads from `limits.payload_inline` on travel as parts, so nobody copies them into the head; the
+head is at most `limits.frame_bytes` long, and so are all parts of a frame together.
 A message past `limits.frame_bytes` travels as a `PieceStart` and its `Piece`s (`pieces.py`).
 A datagram is `[version, scope, message]` inside a signed envelope (`overlay.security`).
 
