@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 import socket
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
+import pytest
 import trio
 import zmq
 
@@ -25,8 +26,7 @@ from overlay.security.rights import Rights
 from overlay.wire.frames import Hello, Refusal, Welcome
 from protocols.echo import Echo, EchoAnswered, EchoRequest
 
-if TYPE_CHECKING:
-    import pytest
+both_worlds = pytest.mark.parametrize("secure", [False, True], ids=["insecure", "secure"])
 
 WITHIN = 60.0  # s: generous, since only a failure ever waits so long
 LOOK_AGAIN = 0.005  # s
@@ -219,6 +219,10 @@ class Scene:
         for stranger in self._open:
             stranger.close()
         self.context.destroy(linger=0)
+
+
+Attack = Callable[[Scene], Awaitable[None]]
+Play = Callable[..., None]  # (attack, *settings, secure=True): see conftest.py
 
 
 @asynccontextmanager
