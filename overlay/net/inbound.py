@@ -262,6 +262,8 @@ class Inbound:
         elif fd not in self._gone:
             self._early[fd] = None
         try:
+            if len(self.sessions) >= self._net.peers:  # first: all else costs more
+                raise RemoteProtocolError("too-many-peers", f"net.peers is {self._net.peers}")
             hello, version = _read_hello(parts[0])
             identity = self._prove(hello, user)
             session = self._admit(Session(routing_id, user, fd, identity, hello, now))
@@ -291,9 +293,7 @@ class Inbound:
         return identity
 
     def _admit(self, session: Session) -> Session:
-        """Let it in if there is a place for it."""
-        if len(self.sessions) >= self._net.peers:
-            raise RemoteProtocolError("too-many-peers", f"net.peers is {self._net.peers}")
+        """Let it in if its name has a place left."""
         if self._names[session.name] >= SESSIONS_PER_NAME:
             detail = f"{session.name!a} is connected {SESSIONS_PER_NAME} times"
             raise RemoteProtocolError("too-many-sessions", detail)
