@@ -49,9 +49,9 @@ class NetSettings(Settings, frozen=True, kw_only=True):
             "frames/s",
             0,
             1e9,
-            "a peer that sends more is a flood; batching keeps ours below 10,000",
+            "a peer that sends more frames under 16 KiB is a flood: batching keeps ours far below",
         ),
-    ] = 20_000.0
+    ] = 50_000.0
     peers: Annotated[
         int, bounded("peers", 1, 100_000, "links out, and links in, that may be open at once")
     ] = 4096

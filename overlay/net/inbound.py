@@ -37,6 +37,7 @@ from overlay.wire.reader import BatchReader
 
 CONNECTIONS = 16_384  # that are remembered until they end, to tell who never said a word
 SESSIONS_PER_NAME = 16  # one peer must not take the places of all others
+SMALL_FRAME = 16_384  # bytes; who sends much sends it in longer ones, so only shorter ones flood
 FRAME_COST = 100  # bytes of `net.tick_bytes` that any frame takes
 REFUSAL_COST = 4096  # and any refusal: a tick of nothing but rubbish takes some 20 ms
 HUNG_UP = "hung up before its Hello, or was cut off for a frame far over limits.frame_bytes"
@@ -70,7 +71,6 @@ class Session:
         "departed",
         "fd",
         "frames",
-        "frames_this_second",
         "heard_at",
         "identity",
         "leaving",
@@ -80,6 +80,7 @@ class Session:
         "reassembly",
         "routing_id",
         "second_began",
+        "small_this_second",
         "user",
     )
 
@@ -95,7 +96,7 @@ class Session:
         self.life = hello.life
         self.opened_at = self.heard_at = self.second_began = now
         self.frames = 0
-        self.frames_this_second = 0
+        self.small_this_second = 0
         self.confirmed = False  # the monitor was read since: its events are about this session
         self.leaving = False  # it said Goodbye: a disconnect is no news
         self.departed = False  # and that it does not come back soon
@@ -199,9 +200,10 @@ class Inbound:
     def _take(self, session: Session, parts: list[Part], now: float) -> None:
         session.heard_at = now
         session.frames += 1
-        session.frames_this_second += 1
-        if session.frames_this_second > self._net.peer_rate and not self._paced(session, now):
-            return
+        if len(parts) == 1 and len(parts[0]) < SMALL_FRAME:
+            session.small_this_second += 1
+            if session.small_this_second > self._net.peer_rate and not self._paced(session, now):
+                return
         try:
             frame = self._reader.read(parts)
         except RemoteProtocolError as error:
@@ -220,7 +222,7 @@ class Inbound:
         """Let a peer go on in the next second; until then what it sends is a flood."""
         if now - session.second_began >= 1.0:
             session.second_began = now
-            session.frames_this_second = 1
+            session.small_this_second = 1
             return True
         if not self._net.peer_rate:
             return True

@@ -312,7 +312,7 @@ def test_limits_have_the_documented_defaults() -> None:
 
 
 def test_limits_must_fit_into_each_other() -> None:
-    line = "string_bytes = 131072 is over frame_bytes = 4096: lower string_bytes or raise frame_byte"
+    line = "string_bytes = 131072 is over frame_bytes = 4096: lower string_bytes or raise frame"
     with pytest.raises(ConfigError, match=line):
         Limits(frame_bytes=4096)
     with pytest.raises(ConfigError, match="frame_bytes = 1048576 is over message_bytes = 8192"):

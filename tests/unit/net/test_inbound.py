@@ -11,7 +11,7 @@ import zmq
 
 from overlay.errors import RemoteProtocolError
 from overlay.net.config import NetSettings
-from overlay.net.inbound import REFUSAL_COST, SESSIONS_PER_NAME
+from overlay.net.inbound import REFUSAL_COST, SESSIONS_PER_NAME, SMALL_FRAME
 from overlay.net.trust import OpenTrust
 from overlay.security.identity import Identity
 from overlay.wire.frames import FRAMEWORK_SCOPE, Goodbye, Piece, PieceStart, Refusal, Welcome
@@ -163,6 +163,15 @@ def test_frames_over_the_rate_are_a_flood_until_the_next_second() -> None:
     desk.router.put(b"a", frame(ASK))
     desk.inbound.drain(1.0)
     assert (len(desk.delivered), desk.refused) == (11, {"flood": 5})
+
+
+def test_long_frames_are_no_flood() -> None:
+    desk = Desk(net=NetSettings(peer_rate=10))
+    desk.say_hello("bob")
+    for _ in range(15):
+        desk.router.put(b"a", frame(EchoRequest(1, bytes(SMALL_FRAME))))
+    desk.inbound.drain(0.5)
+    assert (len(desk.delivered), desk.refused) == (15, {})
 
 
 def test_a_rate_of_zero_bounds_nothing() -> None:
