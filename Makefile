@@ -14,6 +14,8 @@ FUZZ_SECONDS ?= 60
 SCENARIO ?=
 SEED ?=
 export PYTHON
+# Where nft and iptables are: a user's PATH may lack it, and the tests in namespaces would be skipped.
+export PATH := $(PATH):/usr/sbin:/sbin
 
 .PHONY: help setup demo test check lint unit sim sim-long replay fuzz bench rewrite coverage clean
 

@@ -70,7 +70,8 @@ class Node:
         self.control.register("stop", self.stop)
         self.control.register("meet", self.meet)
         self._recipe = recipe
-        self._streams: dict[EventStream[Any], None] = {}
+        self._streams: dict[EventStream[Any], tuple[type[Any], ...]] = {}  # what each one hears
+        self._listening = False
         self._events_dropped = 0
         self._stopped = trio.Event()
         self._life = AsyncExitStack()
@@ -122,6 +123,9 @@ class Node:
             state=self.config.state,
         )
         self._recipe(self.driver.host)
+        self._listening = True
+        for stream in self._streams:
+            self._listen(stream)
         async with AsyncExitStack() as sockets, trio.open_nursery() as nursery:
             await nursery.start(self._drive)
             if self.config.control:
@@ -178,20 +182,25 @@ class Node:
     ) -> EventStream[E | F]: ...
 
     def events(self, *kinds: type[Any], capacity: int = EVENT_BUFFER) -> EventStream[Any]:
-        """Listen from now on; close the stream (`with node.events(...) as stream`) when done."""
-        host = self.driver.host
+        """Listen from now on, or from the start; close it (`with node.events(...) as stream`).
 
-        def forget(stream: EventStream[Any]) -> None:
-            for kind in kinds:
-                host.unlisten(kind, stream.put)
-            del self._streams[stream]
-            self._events_dropped += stream.dropped
-
-        stream: EventStream[Any] = EventStream(capacity, forget)
-        for kind in kinds:
-            host.listen(kind, stream.put)
-        self._streams[stream] = None
+        A stream that is made before the node starts misses nothing, not even the first link.
+        """
+        stream: EventStream[Any] = EventStream(capacity, self._forget)
+        self._streams[stream] = kinds
+        if self._listening:
+            self._listen(stream)
         return stream
+
+    def _listen(self, stream: EventStream[Any]) -> None:
+        for kind in self._streams[stream]:
+            self.driver.host.listen(kind, stream.put)
+
+    def _forget(self, stream: EventStream[Any]) -> None:
+        for kind in self._streams.pop(stream):
+            if self._listening:
+                self.driver.host.unlisten(kind, stream.put)
+        self._events_dropped += stream.dropped
 
     def status(self) -> NodeStatus:
         """Everything that can be told about this node now."""

@@ -16,6 +16,7 @@ import msgspec
 import trio
 
 from nodes.control import ControlError, ask, sockets_of
+from nodes.event_stream import EventStream
 from nodes.folders import runtime_folder
 from nodes.node import Node
 from nodes.peer_options import PeerOptions, path_or_none
@@ -80,11 +81,12 @@ async def _serve(options: PeerOptions, pending: Pending) -> None:
         config = config_of(options)
         node = Node(config, peer(config))
         _check_alone(node)
+        links = node.events(LinkUp, LinkLost) if options.events else None
         with trio.CancelScope() as life:
             async with node, trio.open_nursery() as nursery:
                 nursery.start_soon(_stop_on_signal, node, signals, life)
-                if options.events:
-                    await nursery.start(_report_links, node, options)
+                if links is not None:
+                    nursery.start_soon(_report_links, links, options)
                 _announce(node, options)
                 if pending.seen:
                     node.stop()
@@ -136,23 +138,16 @@ def _announce(node: Node, options: PeerOptions) -> None:
         )
 
 
-async def _report_links(
-    node: Node,
-    options: PeerOptions,
-    task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
-) -> None:
+async def _report_links(links: EventStream[LinkUp | LinkLost], options: PeerOptions) -> None:
     """Print a line for each link that comes or goes."""
-    with node.events(LinkUp, LinkLost) as links:
-        task_status.started()
-        async for event in links:
-            lost = isinstance(event, LinkLost)
-            reason = event.reason if isinstance(event, LinkLost) else ""
-            if options.json:
-                kind = "link-lost" if lost else "link-up"
-                at = time.time()
-                _say({"event": kind, "peer": event.peer, "reason": reason, "at": at})
-            else:
-                _say(f"link to {event.peer} {f'lost: {reason}' if lost else 'up'}")
+    async for event in links:
+        lost = isinstance(event, LinkLost)
+        reason = event.reason if isinstance(event, LinkLost) else ""
+        if options.json:
+            kind = "link-lost" if lost else "link-up"
+            _say({"event": kind, "peer": event.peer, "reason": reason, "at": time.time()})
+        else:
+            _say(f"link to {event.peer} {f'lost: {reason}' if lost else 'up'}")
 
 
 def _say(line: str | dict[str, object]) -> None:

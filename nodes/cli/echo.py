@@ -69,10 +69,7 @@ def echo(
         within=within,
         on_end=tell,
     )
-    try:
-        total = trio.run(asking)
-    except KeyboardInterrupt:
-        raise typer.Exit(1) from None
+    total = trio.run(asking)
     if json:
         print_json(total)
     else:

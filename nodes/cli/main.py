@@ -3,17 +3,20 @@
 Everything is imported while a command runs: so a Ctrl-C during imports ends in one line too.
 """
 
-import logging
 import os
 import signal
 import sys
 from collections.abc import Sequence
+
+TYPER_INTERRUPTED = 130  # how typer ends after a Ctrl-C; our codes are 0, 1 and 2
 
 
 def main() -> None:
     """The entry point of the installed command."""
     try:
         _open_what_is_closed()
+        import logging
+
         logging.basicConfig(stream=sys.stderr, format="overlay: %(message)s", level=logging.WARNING)
         code = run(sys.argv[1:])
     except KeyboardInterrupt:
@@ -73,6 +76,8 @@ def _run_command(words: Sequence[str]) -> int:
     try:
         app(args=list(words), prog_name="overlay")
     except SystemExit as done:
+        if done.code == TYPER_INTERRUPTED:
+            raise KeyboardInterrupt from None
         return done.code if isinstance(done.code, int) else int(done.code is not None)
     return 0
 

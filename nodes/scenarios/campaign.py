@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -88,16 +89,31 @@ def _results(jobs: Sequence[Job], workers: int) -> Iterator[RunResult]:
         return
     remaining = iter(jobs)
     # Fresh processes instead of forks: nothing of this one can leak into a run.
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+    with _ctrl_c_later():
+        pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
+    try:
         running: set[Future[RunResult]] = set()
         while True:
             while len(running) < workers * 4 and (job := next(remaining, None)) is not None:
-                running.add(pool.submit(do, job))
+                with _ctrl_c_later():
+                    running.add(pool.submit(do, job))
             if not running:
                 return
             done, running = wait(running, return_when=FIRST_COMPLETED)
             for future in done:
                 yield future.result()
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def _ctrl_c_later() -> Iterator[None]:
+    """A process that is started in here never hears a Ctrl-C; this one does, afterwards."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager
@@ -143,8 +159,12 @@ def main(words: Sequence[str] | None = None) -> int:
         jobs = plan(options.scenario, options.seeds, first=options.first, long=options.long)
     except OverlayError as error:
         parser.error(str(error))
-    with _progress(len(jobs)) as on_result:
-        summary = run_campaign(jobs, options.jobs, on_result)
+    try:
+        with _progress(len(jobs)) as on_result:
+            summary = run_campaign(jobs, options.jobs, on_result)
+    except KeyboardInterrupt:
+        print("campaign: interrupted", file=sys.stderr)
+        return 1
     if options.json:
         print(msgspec.json.encode(summary).decode())
     else:

@@ -1,5 +1,6 @@
 """Node: what an application holds, on real sockets."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,22 @@ def test_a_stream_that_nobody_reads_loses_the_oldest_and_counts() -> None:
                 assert lazy.dropped == 3
                 assert ada.status().events_dropped == 3
             assert [event.id async for event in lazy] == asked[3:]  # ended with the node
+
+    trio.run(main)
+
+
+def test_who_listens_before_the_start_misses_nothing() -> None:
+    async def main() -> None:
+        with trio.fail_after(DEADLINE):
+            async with make("bob") as bob:
+                config = replace(insecure("ada"), seeds=tuple(bob.endpoints))
+                ada = Node(config, peer(config))
+                closed = ada.events(PeerMet)
+                closed.close()
+                with ada.events(PeerMet) as met:
+                    async with ada:
+                        assert (await anext(met)).peer == "bob"
+                assert [event async for event in closed] == []
 
     trio.run(main)
 

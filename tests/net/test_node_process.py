@@ -1,8 +1,10 @@
 """`overlay peer`, `status`, `stop`, `echo` and `demo` as people run them: real processes."""
 
 import json
+import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -218,3 +220,38 @@ def test_an_interrupted_demo_leaves_nothing_behind(runtime: Path) -> None:
     finally:
         process.kill()
         process.communicate(timeout=DEADLINE)
+
+
+@pytest.mark.parametrize(
+    ("words", "sign"),
+    [
+        (["nodes.cli", "echo", "127.0.0.1:1", "--insecure", "--within", "600"], "maps"),
+        (["nodes.cli", "sim", "echo-churn", "--nodes", "2000"], "maps"),
+        (["nodes.scenarios.campaign", "--seeds", "100000"], "children"),
+    ],
+    ids=["echo", "sim", "campaign"],
+)
+def test_ctrl_c_ends_long_work_in_one_line(runtime: Path, words: list[str], sign: str) -> None:
+    """As a terminal does it: to the whole group, at a moment when nobody is prepared."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", *words],
+        env=environment(runtime),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        began = time.monotonic()
+        told = Path(f"/proc/{process.pid}/task/{process.pid}/{sign}")
+        while time.monotonic() - began < DEADLINE:
+            text = told.read_text()
+            if text if sign == "children" else "msgspec" in text:
+                break  # our own code runs, and has just begun
+        os.killpg(process.pid, signal.SIGINT)
+        _, errors = process.communicate(timeout=DEADLINE)
+    finally:
+        process.kill()
+        process.communicate(timeout=DEADLINE)
+    assert process.returncode == 1
+    assert errors in ("overlay: interrupted\n", "campaign: interrupted\n")
