@@ -167,7 +167,13 @@ class Link:
         except zmq.ZMQError as error:
             self.fail(f"{endpoint}: {error.strerror}", now)
             return
-        dealer.send(_ENCODER.encode(links.hello()), NOBLOCK)
+        try:
+            dealer.send(_ENCODER.encode(links.hello()), NOBLOCK)
+        except zmq.Again:  # it broke before we spoke: a fast refusal, and a process that starved
+            self._read_monitor(now)
+            if self._dealer is dealer:
+                self.fail("no connection", now)
+            return
         self.look(now)  # what came while we sent wakes nobody up
 
     def look(self, now: float) -> None:
