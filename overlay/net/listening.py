@@ -33,6 +33,7 @@ def open_router(
     router.set(zmq.MAXMSGSIZE, limits.frame_bytes + HEAD_ROOM)
     router.set(zmq.HEARTBEAT_IVL, int(net.heartbeat * 1000))
     router.set(zmq.HEARTBEAT_TIMEOUT, int(net.heartbeat * 3000))
+    router.set(zmq.HANDSHAKE_IVL, int(net.connect_within * 1000))  # a silent client is cut off
     if trust.curve is not None:
         router.curve_server = True
         router.curve_publickey, router.curve_secretkey = trust.curve

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Callable
 from typing import Any, TypeAlias
@@ -16,6 +17,9 @@ from overlay.wire.sizes import HEAD_BYTES, INDEX_BYTES, Sizes, section_bytes
 
 Part: TypeAlias = bytes | memoryview
 
+log = logging.getLogger("overlay.wire")
+
+UNENCODABLE = (OverflowError, RecursionError, TypeError, ValueError, msgspec.EncodeError)
 ATTACHED_BYTES = 1 << 20  # parts of one frame together: enough to share a send, few to hold back
 
 
@@ -210,12 +214,13 @@ class BatchWriter:
         """Close the open batch into an encoded frame."""
         if not self._runs:
             return
-        attached = self._attached
-        head = self._encoder.encode(
-            (self.version, self._clock(), self._runs, [index for index, _ in attached])
-        )
+        try:
+            head = self._head()
+        except UNENCODABLE:
+            self._drop_unencodable()
+            head = self._head()
         parts: list[Part] = [head]
-        parts.extend(payload for _, payload in attached)
+        parts.extend(payload for _, payload in self._attached)
         used = self._granted - self.left
         self.frames.append((parts, used + self._attached_bytes))
         self._room -= used
@@ -224,6 +229,36 @@ class BatchWriter:
         self.scope = None
         self._attached = []
         self._attached_bytes = 0
+
+    def _head(self) -> bytes:
+        indices = [index for index, _ in self._attached]
+        return self._encoder.encode((self.version, self._clock(), self._runs, indices))
+
+    def _drop_unencodable(self) -> None:
+        """Take out what MessagePack cannot say (an integer of 80 bits): the rest must not suffer.
+
+        Each message was queued unencoded, so its sender is no longer there to hear of it.
+        """
+        payloads = dict(self._attached)
+        runs: list[tuple[Scope, list[Any]]] = []
+        self._attached = []
+        place = kept = 0
+        for scope, run in self._runs:
+            good: list[Any] = []
+            for msg in run:
+                try:
+                    self._encoder.encode(msg)
+                except UNENCODABLE as error:
+                    self.dropped += 1
+                    log.error("a %s cannot be encoded: %s", type(msg).__name__, error)
+                else:
+                    good.append(msg)
+                    if place in payloads:
+                        self._attached.append((kept, payloads[place]))
+                    kept += 1
+                place += 1
+            runs.append((scope, good))
+        self._runs = runs
 
     def sent(self) -> None:
         """The first frame left: give its room back."""

@@ -138,3 +138,16 @@ def test_a_message_encoded_once_for_several_peers_reads_the_same() -> None:
     writer.put_encoded("zone", encoded, len(encoded))
     (parts,) = take_frames(writer)
     assert messages_of(make_reader().read(parts)) == [("zone", msg)]
+
+
+def test_what_messagepack_cannot_say_is_dropped_and_the_rest_arrives() -> None:
+    writer = make_writer()
+    sent = [("", Note(1, b"a")), ("", Note(1 << 80, LARGE)), ("", Note(2, LARGE))]
+    sent += [("zone", Note(-(1 << 80), b"b")), ("", Note(3, b"c"))]
+    for scope, msg in sent:
+        writer.put(scope, msg)
+    (parts,) = take_frames(writer)
+    arrived = messages_of(make_reader().read(parts))
+    assert arrived == [("", Note(1, b"a")), ("", Note(2, LARGE)), ("", Note(3, b"c"))]
+    assert writer.dropped == 2
+    assert not writer
