@@ -26,6 +26,7 @@ SECTIONS: dict[str, type[Settings]] = {
 
 DEFAULT_PROFILE = "lan"
 DEFAULT_OVERLAY = "overlay"
+AT_LOOPBACK = Source("--insecure", {"net": {"bind": ["tcp://127.0.0.1:0"]}})
 
 S = TypeVar("S", bound=Settings)
 
@@ -68,7 +69,13 @@ def node_config(
     bind: Sequence[str] = (),
     advertise: Sequence[str] = (),
 ) -> NodeConfig:
-    """Defaults < profile < files < `sets` ("section.key=value") < bind and advertise."""
+    """Defaults < profile < files < `sets` ("section.key=value") < bind and advertise.
+
+    An insecure node listens at loopback unless one of these says otherwise.
+    """
+    sources = config_sources(profile, files, sets, bind=bind, advertise=advertise)
+    if insecure:
+        sources.insert(0, AT_LOOPBACK)
     return NodeConfig(
         name=name or None,
         zone=zone,
@@ -78,9 +85,7 @@ def node_config(
         state=state,
         seeds=tuple(_checked("--seed: ", seed) for seed in seeds),
         control=control,
-        settings=load_settings(
-            SECTIONS, *config_sources(profile, files, sets, bind=bind, advertise=advertise)
-        ),
+        settings=load_settings(SECTIONS, *sources),
     )
 
 

@@ -66,3 +66,12 @@ def test_a_wrong_address_names_its_option(told: dict[str, list[str]], complaint:
 def test_seeds_are_addresses_as_people_write_them() -> None:
     config = node_config("ada", seeds=["127.0.0.1:5", "[::1]:6", "ipc:///run/x"])
     assert config.seeds == ("tcp://127.0.0.1:5", "tcp://[::1]:6", "ipc:///run/x")
+
+
+def test_an_insecure_node_listens_at_loopback_unless_told_otherwise(tmp_path: Path) -> None:
+    assert node_config(insecure=True).section(NetSettings).bind == ("tcp://127.0.0.1:0",)
+    assert node_config().section(NetSettings).bind == ("tcp://0.0.0.0:0",)
+    lab = tmp_path / "lab.toml"
+    lab.write_text('[net]\nbind = ["tcp://0.0.0.0:7400"]\n')
+    told = node_config(insecure=True, files=[lab])
+    assert told.section(NetSettings).bind == ("tcp://0.0.0.0:7400",)
