@@ -1,0 +1,48 @@
+"""Every benchmark runs, and speaks the one form; what it finds means nothing in so short a run."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from nodes.spawning import ROOT
+
+NAMES = ["node", "simulator", "transport"]
+
+
+def bench(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "bench", *words],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=110,
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_prints_one_object_with_all_repeats_and_bars(name: str) -> None:
+    done = bench(name, "--json", "--quick", "--repeats", "1")
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert set(report) == {"bench", "machine", "results", "bars"}
+    assert report["bench"] == name
+    assert report["machine"]["cores"] >= 1
+    for case in report["results"].values():
+        assert set(case) == {"unit", "repeats", "median", "spread"}
+        assert case["median"] >= 0
+        assert case["repeats"]
+    assert report["bars"]
+    for bar in report["bars"]:
+        assert set(bar) == {"name", "value", "unit", "bar", "direction", "holds"}
+        reached = bar["value"] >= bar["bar"]
+        if bar["direction"] == "at most":
+            reached = bar["value"] <= bar["bar"]
+        assert bar["holds"] is reached
+
+
+def test_a_wrong_name_says_which_there_are() -> None:
+    done = bench("transprot")
+    assert done.returncode == 2
+    assert "did you mean transport?" in done.stderr
