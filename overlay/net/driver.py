@@ -27,8 +27,9 @@ from overlay.net.config import NetSettings
 from overlay.net.context import SharedContext
 from overlay.net.descriptors import Descriptors
 from overlay.net.effects import NetEffects
+from overlay.net.envelopes import Envelopes
 from overlay.net.inbound import Inbound, Session
-from overlay.net.introduction import INTRODUCTION_MAGIC, Introductions, certificate_path
+from overlay.net.introduction import ASK_AGAIN, Introductions, certificate_path
 from overlay.net.link import Link
 from overlay.net.links import Links
 from overlay.net.listening import listen, open_router
@@ -46,13 +47,11 @@ from overlay.protocol import (
     Group,
     LinkLost,
     Message,
-    Origin,
     OverlayProtocol,
     Scope,
     Trace,
     UdpAddress,
 )
-from overlay.wire.datagrams import read_datagram, write_datagram
 from overlay.wire.frames import FRAMEWORK_MESSAGES, OLDEST_VERSION, VERSION, Hello
 from overlay.wire.reader import BatchReader
 from overlay.wire.sizes import Sizes
@@ -64,6 +63,8 @@ log = logging.getLogger("overlay.net")
 
 T = TypeVar("T")
 
+SWEEP_AT_LEAST, SWEEP_AT_MOST = 1.0, 0.005  # s from one look at all links to the next
+LAST_WORDS = 0.2  # s that Goodbye has to leave, however long the rest took
 REFRESH_TRUST = 5.0  # s between looks for a newer revocation list
 POLLIN = int(zmq.POLLIN)  # arithmetic with zmq's own flags is slow
 
@@ -110,6 +111,7 @@ class Driver:
         self._wake = trio.Event()
         self._sleeping_until = 0.0
         self._stop = trio.Event()
+        self._stop_by = 0.0  # when what waits must have left
         self._flushed = trio.Event()  # replaced whenever the links were looked at
         self._ran = False
         self.store = Store(state, self._stored)
@@ -128,8 +130,9 @@ class Driver:
             announce=self._announce,
             refuse=self._refuse,
             ask_who=self._ask_who,
+            due=self._sweep_by,
         )
-        self.outbox = Outbox(self.name, self.links, self.sizes, self._sweep_soon)
+        self.outbox = Outbox(self.name, self.links, self.sizes)
         self.host = Host(
             self.name,
             lambda host, instance: NetEffects(self, host, instance),
@@ -137,13 +140,23 @@ class Driver:
             on_refusal=self._refuse,
         )
         self.host.listen(ContactLearned, self._on_contact)
+        self._envelopes = Envelopes(
+            self.name,
+            self._trust,
+            self._reader,
+            self.limits,
+            self.host.receive_datagram,
+            self._refuse,
+            self.now,
+        )
         self._datagrams = Datagrams(
             lambda fd, ready: self._descriptors.watch(fd, lambda _: ready()),
             lambda fd: self._descriptors.unwatch((fd,)),
-            self._on_datagram,
+            self._envelopes.received,
             self.net.multicast_hops,
+            self.now,
         )
-        self._introductions = Introductions(
+        self._introductions = self._envelopes.introductions = Introductions(
             self.name,
             self._trust,
             self._datagrams,
@@ -190,7 +203,9 @@ class Driver:
 
     def stop(self) -> None:
         """Begin an orderly stop; harmless when it has begun."""
-        self._stop.set()
+        if not self._stop.is_set():
+            self._stop_by = self.now() + self.net.stop_within
+            self._stop.set()
 
     async def _say_goodbye(self) -> None:
         """Let protocols leave, and what they sent and stored go out, for a bounded time."""
@@ -200,13 +215,13 @@ class Driver:
         finally:
             self._in_tick = False
         self._tick()
-        with trio.move_on_after(self.net.stop_within):
+        with trio.move_on_after(max(0.0, self._stop_by - self.now())):
             await self.store.settled()
             while not self.links.idle:
                 await self._flushed.wait()
 
     async def _close(self) -> None:
-        self.links.close(self.net.stop_within)
+        self.links.close(max(LAST_WORDS, self._stop_by - self.now()))
         self._shared.desk.unregister(self._domain)
         if hasattr(self, "_router"):
             if hasattr(self, "_inbound"):
@@ -296,6 +311,12 @@ class Driver:
         at = self.timers.next_at()
         return self._sweep_at if at is None else min(at, self._sweep_at)
 
+    def _sweep_by(self, at: float) -> None:
+        """Look at the links at that time, or earlier."""
+        self._sweep_at = min(self._sweep_at, at)
+        if at < self._sleeping_until:
+            self._wake_up()
+
     def _wake_up(self) -> None:
         self._sleeping_until = 0.0
         self._wake.set()
@@ -332,8 +353,11 @@ class Driver:
 
     def _sweep(self, now: float) -> None:
         self._inbound.read_monitor()
-        self._sweep_at = min(self.links.sweep(now), self._introductions.sweep(now))
-        self._sweep_at = max(self._sweep_at, now + 0.005)
+        self._datagrams.look_around()
+        self._sweep_at = now + SWEEP_AT_LEAST
+        self._sweep_by(self.links.sweep(now))
+        self._sweep_by(self._introductions.sweep(now))
+        self._sweep_at = max(self._sweep_at, now + SWEEP_AT_MOST)
         if now >= self._refresh_at and not self.insecure:
             self._refresh_at = now + REFRESH_TRUST
             self._trust.refresh()
@@ -379,17 +403,9 @@ class Driver:
         else:
             self._wake_up()
 
-    def _sweep_soon(self) -> None:
-        self._sweep_at = 0.0
-
     def cast(self, address: UdpAddress | Group, scope: Scope, msg: Message) -> None:
         """Sign and send one datagram."""
-        body = write_datagram(scope, msg, self.limits)
-        data = self._trust.signer.sign(body, time.time(), with_certificate=True)
-        if isinstance(address, Group):
-            self._datagrams.cast(data, address)
-        else:
-            self._datagrams.send(data, address)
+        self._envelopes.cast(self._datagrams, address, scope, msg)
 
     def set_timer(self, instance: Instance, key: Hashable, at: float) -> None:
         """Set a timer, and wake the sleeper when it is the first."""
@@ -413,14 +429,10 @@ class Driver:
     def meet(self, endpoint: str) -> None:
         """Open a link to an address whose node's name is unknown; `PeerMet` tells it."""
         self.links.meet(parse_endpoint(endpoint))
-        self._sweep_at = 0.0
-        self._wake_up()
 
     def learn(self, peer: NodeId, endpoints: Sequence[str]) -> None:
         """Put a peer's addresses into the book."""
         self.links.learn(peer, [parse_endpoint(text) for text in endpoints])
-        self._sweep_at = 0.0
-        self._wake_up()
 
     # -- what happens -------------------------------------------------------------------------
 
@@ -448,22 +460,8 @@ class Driver:
     def _on_session_lost(self, session: Session, reason: str) -> None:
         self._announce(LinkLost(session.name, reason), self.now())
 
-    def _on_datagram(self, data: bytes, sender: UdpAddress) -> None:
-        now = self.now()
-        try:
-            if data[:1] == INTRODUCTION_MAGIC:
-                self._introductions.received(data, sender)
-                return
-            identity, body = self._trust.opener.open(data, time.time())
-            scope, msg = read_datagram(body, self._reader)
-        except RemoteProtocolError as error:
-            self._refuse(sender.host, error, 1)
-            return
-        if identity.name == self.name:
-            return  # our own multicast comes back
-        self.host.receive_datagram(Origin(sender, identity.name, now), scope, msg, now)
-
     def _ask_who(self, link: Link, endpoint: Endpoint) -> bool:
+        self._sweep_by(self.now() + ASK_AGAIN)
         return self._introductions.ask(link, endpoint, self.now())
 
     def _hello(self) -> Hello:

@@ -113,6 +113,7 @@ class Link:
         if self.state is not State.OPEN:
             if self.waiting_since is None:
                 self.waiting_since = self._links.now()
+                self._links.due(self.deadline)
             return
         assert self._dealer is not None
         links = self._links
@@ -161,7 +162,7 @@ class Link:
         for fd in (int(dealer.FD), self._monitor.fd):
             links.descriptors.watch(fd, self.look)
         self.state = State.CONNECTING
-        self.deadline = now + links.net.connect_within
+        self._end_by(now)
         try:
             dealer.connect(str(endpoint))
         except zmq.ZMQError as error:
@@ -241,7 +242,11 @@ class Link:
     def introduce(self, now: float) -> None:
         """Wait for the peer's certificate."""
         self.state = State.INTRODUCING
+        self._end_by(now)
+
+    def _end_by(self, now: float) -> None:
         self.deadline = now + self._links.net.connect_within
+        self._links.due(self.deadline)
 
     def next_candidate(self) -> Endpoint | None:
         """The address for the next attempt: each in turn."""

@@ -48,6 +48,7 @@ class Links:
         announce: Announce,
         refuse: Callable[[str, RemoteProtocolError, int], None],
         ask_who: Callable[[Link, Endpoint], bool],
+        due: Callable[[float], None],
     ) -> None:
         self.context = context
         self.trust = trust
@@ -61,6 +62,7 @@ class Links:
         self.hello = hello
         self.now = now
         self.refuse = refuse
+        self.due = due  # have `sweep` called at that time
         self.descriptors = descriptors
         self._unix_now = unix_now
         self._me = me
@@ -94,6 +96,7 @@ class Links:
                 if link.state is not State.WAITING:
                     link.fail("it moved", now)  # it restarted: nobody answers where it was
                 link.deadline = now  # a new address is worth an attempt at once
+                self.due(now)
 
     def learn_key(self, peer: NodeId, curve_key: bytes) -> None:
         """Remember the key that a verified certificate binds to that name."""
@@ -122,6 +125,7 @@ class Links:
             link = self.anonymous[endpoint]
             if link.state is State.WAITING:
                 link.deadline = self.now()
+                self.due(link.deadline)
             return
         link = self._new_link(None, (endpoint,))
         self.anonymous[endpoint] = link
@@ -184,14 +188,15 @@ class Links:
             return
         if link.name is None:
             self._name_link(link, identity.name, now)
-            if link.name is None:
-                return
         elif link.name != identity.name:
             self.refuse(link.who, RemoteProtocolError("name-forged", identity.name), 1)
             link.fail(f"{link.endpoint} is {identity.name}", now)
             return
         link.opened(welcome.version, now)
-        self._announce(LinkUp(identity.name), now)
+        if link.name is None:  # there is one already; Goodbye tells its end from a loss
+            link.close(Goodbye(idle=True), 0.1)
+        else:
+            self._announce(LinkUp(identity.name), now)
 
     def _name_link(self, link: Link, name: NodeId, now: float) -> None:
         """An address turned out to be `name`; a link to it that exists already is kept."""
@@ -199,10 +204,8 @@ class Links:
         self.anonymous = {at: other for at, other in self.anonymous.items() if other is not link}
         if name not in self._book:
             self.learn(name, (link.endpoint,))
-        if name in self.by_name and self.by_name[name].state is State.OPEN:
-            link.close(Goodbye(idle=True), 0.1)
-        else:
-            previous = self.by_name.get(name)
+        previous = self.by_name.get(name)
+        if previous is None or previous.state is not State.OPEN:
             if previous is not None:
                 link.writer, previous.writer = previous.writer, link.writer
                 previous.close(None, 0)
@@ -214,6 +217,8 @@ class Links:
     def failed(self, link: Link, reason: str, was_open: bool, now: float) -> None:
         """An attempt or an open link broke; the first failure in a row is news."""
         self.counts["links broken" if was_open else "attempts failed"] += 1
+        if link.writer or link.name is None:
+            self.due(link.deadline)
         if link.name is not None and (was_open or link.failures == 1):
             self._announce(LinkLost(link.name, reason), now)
 

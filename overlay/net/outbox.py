@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from overlay.ids import NodeId
 from overlay.net.links import Links
@@ -15,15 +15,12 @@ LOOPBACK_CAP = 10_000  # messages to itself that a node may have waiting
 class Outbox:
     """Queues messages; the driver flushes the links at the end of its tick."""
 
-    def __init__(
-        self, me: NodeId, links: Links, sizes: Sizes, link_begun: Callable[[], None]
-    ) -> None:
+    def __init__(self, me: NodeId, links: Links, sizes: Sizes) -> None:
         self.loopback: list[tuple[Scope, Message]] = []  # what the node sent to itself
         self.loopback_dropped = 0
         self._me = me
         self._links = links
         self._sizes = sizes
-        self._link_begun = link_begun
 
     def send(self, to: NodeId, scope: Scope, msg: Message) -> None:
         """Queue for one peer; the first message for it begins to open a link."""
@@ -61,4 +58,3 @@ class Outbox:
         link = self._links.to(to)
         self._links.mark(link)
         link.writer.put(scope, msg)
-        self._link_begun()

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
+import logging
 import socket
 import struct
 from collections import Counter
 from collections.abc import Callable
 
-from overlay.net.addresses import Endpoint
+from overlay.net.addresses import Endpoint, is_loopback, is_wildcard
+from overlay.net.groups import Copies, Membership
+from overlay.net.interfaces import LOOPBACK, Interfaces, index_of_ipv6
 from overlay.protocol import Group, UdpAddress
+
+log = logging.getLogger("overlay.net")
 
 DRAIN = 256  # datagrams that one tick takes from one socket
 RECEIVE_BUFFER = 1 << 20  # bytes in the kernel: a burst of discovery answers must not be lost
 
-Received = Callable[[bytes, UdpAddress], None]
+Received = Callable[[bytes, UdpAddress, str], None]  # (datagram, sender, interface of a group)
 
 
 class Datagrams:
@@ -26,29 +30,31 @@ class Datagrams:
         unwatch: Callable[[int], None],
         received: Received,
         hops: int,
+        clock: Callable[[], float],
     ) -> None:
         self.counts: Counter[str] = Counter()
         self._watch = watch
         self._unwatch = unwatch
         self._received = received
         self._hops = hops
-        self._unicast: dict[socket.AddressFamily, socket.socket] = {}
-        self._groups: dict[Group, list[socket.socket]] = {}
+        self._clock = clock
+        self._interfaces = Interfaces(clock)
+        self._copies = Copies()
+        self._unicast: dict[tuple[str, int], socket.socket] = {}
+        self._groups: dict[Group, Membership] = {}
+
+    # -- unicast ------------------------------------------------------------------------------
 
     def bind(self, endpoint: Endpoint) -> bool:
         """Take datagrams at an address of the ROUTER; False when that port is not free."""
-        family = _family(endpoint.host)
-        if family in self._unicast:
-            return True
-        taken = self._open(family)
+        taken = self._open(_family(endpoint.host))
         try:
             taken.bind((endpoint.host, endpoint.port))
         except OSError:
             taken.close()
             self.counts["udp ports not free"] += 1
             return False
-        self._unicast[family] = taken
-        self._listen(taken)
+        self._add(taken, (endpoint.host, endpoint.port))
         return True
 
     def _open(self, family: socket.AddressFamily) -> socket.socket:
@@ -61,7 +67,8 @@ class Datagrams:
             opened.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, self._hops)
         return opened
 
-    def _listen(self, opened: socket.socket) -> None:
+    def _add(self, opened: socket.socket, place: tuple[str, int]) -> None:
+        self._unicast[place] = opened
         self._watch(opened.fileno(), lambda: self._drain(opened))
 
     def _drain(self, opened: socket.socket) -> None:
@@ -74,72 +81,107 @@ class Datagrams:
                 self.counts["udp errors"] += 1  # an ICMP answer to something that we sent
                 continue
             self.counts["datagrams received"] += 1
-            self._received(data, UdpAddress(address[0], address[1]))
+            self._received(data, UdpAddress(address[0], address[1]), "")
 
     def send(self, data: bytes, address: UdpAddress) -> None:
-        """Send one datagram, from the port at which we listen."""
+        """Send one datagram, from a port at which we listen."""
         try:
-            family = _family(address.host)
-            sender = self._unicast.get(family)
-            if sender is None:
-                sender = self._unicast[family] = self._open(family)
-                self._listen(sender)
-            sender.sendto(data, (address.host, address.port))
+            places = self._places(_family(address.host))
+            near = is_loopback(address.host)
+            # From a loopback address nothing reaches the network, and the other way round.
+            fitting = (at for at in places if is_wildcard(at[0]) or is_loopback(at[0]) == near)
+            place = next(fitting, places[0])
+            self._unicast[place].sendto(data, (address.host, address.port))
             self.counts["datagrams sent"] += 1
         except OSError:
             self.counts["datagrams not sent"] += 1
+
+    def _places(self, family: socket.AddressFamily) -> list[tuple[str, int]]:
+        """Where we are in this version of IP; a socket to send from is opened where we are not."""
+        places = [place for place, one in self._unicast.items() if one.family == family]
+        if not places:
+            places = [("::" if family == socket.AF_INET6 else "0.0.0.0", 0)]
+            self._add(self._open(family), places[0])
+        return places
+
+    # -- multicast ----------------------------------------------------------------------------
 
     def join(self, group: Group) -> None:
         """Take what is sent to a group, on every interface that can multicast."""
         if group in self._groups:
             return
-        family = _family(group.host)
-        joined: list[socket.socket] = []
-        taken = self._open(family)
-        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        opened: socket.socket | None = None
         try:
-            taken.bind((group.host, group.port))
-        except OSError:
-            taken.close()
+            opened = self._open(_family(group.host))
+            joined = Membership(group, opened)
+        except OSError as error:
+            if opened is not None:
+                opened.close()
             self.counts["groups not joined"] += 1
+            log.warning("group %s port %d: %s", group.host, group.port, error.strerror)
             return
-        for index, _ in socket.if_nameindex():
-            with contextlib.suppress(OSError):  # an interface without an address
-                packed = socket.inet_pton(family, group.host)
-                if family == socket.AF_INET6:
-                    request = packed + struct.pack("@I", index)
-                    taken.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_JOIN_GROUP, request)
-                else:
-                    request = packed + struct.pack("=4si", b"\0\0\0\0", index)
-                    taken.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, request)
-        joined.append(taken)
+        joined.join(self._interfaces.names())
         self._groups[group] = joined
-        self._listen(taken)
+        self._watch(opened.fileno(), lambda: self._drain_group(joined))
 
     def leave(self, group: Group) -> None:
         """Take no more of it."""
-        for taken in self._groups.pop(group, []):
-            self._unwatch(taken.fileno())
-            taken.close()
+        joined = self._groups.pop(group, None)
+        if joined is not None:
+            self._unwatch(joined.socket.fileno())
+            joined.socket.close()
+
+    def look_around(self) -> None:
+        """Join the groups on interfaces that came since; call it now and then."""
+        for joined in self._groups.values():
+            joined.join(self._interfaces.names())
+
+    def _drain_group(self, joined: Membership) -> None:
+        for _ in range(DRAIN):
+            try:
+                arrival = joined.receive()
+            except BlockingIOError:
+                return
+            except OSError:
+                self.counts["udp errors"] += 1
+                continue
+            if arrival is None:
+                self.counts["datagrams past their group"] += 1
+            elif self._copies.is_copy(arrival.data, arrival.interface, self._clock()):
+                self.counts["datagram copies"] += 1
+            else:
+                self.counts["datagrams received"] += 1
+                name = self._interfaces.name(arrival.interface)
+                self._received(arrival.data, arrival.sender, name)
 
     def cast(self, data: bytes, group: Group) -> None:
-        """Send to a group on every interface."""
-        family = _family(group.host)
-        sender = self._unicast.get(family)
-        if sender is None:
-            sender = self._unicast[family] = self._open(family)
-            self._listen(sender)
-        for index, _ in socket.if_nameindex():
-            try:
-                if family == socket.AF_INET6:
-                    sender.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_IF, index)
+        """Send to a group, on every interface on which we can be answered."""
+        sent = 0
+        try:
+            for place in self._places(_family(group.host)):
+                if is_wildcard(place[0]):
+                    sent += self._cast_everywhere(self._unicast[place], data, group)
                 else:
-                    request = struct.pack("=4s4si", b"\0" * 4, b"\0" * 4, index)
-                    sender.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, request)
-                sender.sendto(data, (group.host, group.port))
-                self.counts["datagrams sent"] += 1
-            except OSError:
-                self.counts["datagrams not sent"] += 1
+                    sent += self._cast_from(self._unicast[place], place[0], data, group)
+        except OSError:  # no socket of this version of IP
+            pass
+        self.counts["datagrams sent"] += sent
+        self.counts["datagrams not sent"] += not sent
+
+    def _cast_everywhere(self, sender: socket.socket, data: bytes, group: Group) -> int:
+        """Nodes of this machine hear it by any interface: loopback only when there is no other."""
+        names = self._interfaces.names()
+        others = [index for index, name in names.items() if name != LOOPBACK]
+        sent = sum(_cast_on(index, sender, data, group) for index in others)
+        if sent:
+            return sent
+        return sum(_cast_on(index, sender, data, group) for index in names if index not in others)
+
+    def _cast_from(self, sender: socket.socket, host: str, data: bytes, group: Group) -> int:
+        """Only by the interface of our address: elsewhere nobody could answer."""
+        # For IPv4 the kernel itself chooses the interface that has the sender's address.
+        index = index_of_ipv6(host) if sender.family == socket.AF_INET6 else 0
+        return _cast_on(index, sender, data, group)
 
     def close(self) -> None:
         """Close all sockets."""
@@ -149,6 +191,20 @@ class Datagrams:
             self._unwatch(opened.fileno())
             opened.close()
         self._unicast.clear()
+
+
+def _cast_on(index: int, sender: socket.socket, data: bytes, group: Group) -> int:
+    """Return 1 when the interface took it: it may be down, or have no address."""
+    try:
+        if sender.family == socket.AF_INET6:
+            sender.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_IF, index)
+        else:
+            request = struct.pack("@4s4si", b"\0" * 4, b"\0" * 4, index)
+            sender.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, request)
+        sender.sendto(data, (group.host, group.port))
+    except OSError:
+        return 0
+    return 1
 
 
 def _family(host: str) -> socket.AddressFamily:
