@@ -21,9 +21,8 @@ ROUND_TRIPS = 1000
 @pytest.fixture(autouse=True)
 def _seldom_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(driver_module, "SWEEP_AT_LEAST", 10 * WITHIN)
-    monkeypatch.setattr(
-        "overlay.net.links.Links.sweep", lambda self, now: now + 10 * WITHIN
-    )  # all links of these tests open at once
+    for sweeps in ("links.Links", "introduction.Introductions"):  # links here open at once
+        monkeypatch.setattr(f"overlay.net.{sweeps}.sweep", lambda self, now: now + 10 * WITHIN)
 
 
 async def _message_during_a_timers_tick(ada: Speaker, bob: Speaker) -> None:
