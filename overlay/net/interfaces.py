@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import socket
+import struct
 from collections.abc import Callable
 from pathlib import Path
 
 LOOK_EVERY = 1.0  # s: asking the kernel takes 50 µs, too much for each datagram
 LOOPBACK = "lo"
+SIOCGIFADDR = 0x8915  # Linux: the first IPv4 address of an interface
 _IPV6_ADDRESSES = Path("/proc/net/if_inet6")
 
 
@@ -17,6 +20,7 @@ class Interfaces:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._names: dict[int, str] = {}
+        self._ipv4: dict[int, bytes] = {}
         self._look_at = -LOOK_EVERY
 
     def names(self) -> dict[int, str]:
@@ -25,11 +29,29 @@ class Interfaces:
         if now >= self._look_at:
             self._look_at = now + LOOK_EVERY
             self._names = dict(socket.if_nameindex())
+            self._ipv4 = _first_ipv4_addresses(self._names)
         return self._names
+
+    def ipv4(self, index: int) -> bytes | None:
+        """The first IPv4 address of one; None without any: what it sent could not be answered."""
+        self.names()
+        return self._ipv4.get(index)
 
     def name(self, index: int) -> str:
         """The name of one; empty when it is gone."""
         return self.names().get(index, "")
+
+
+def _first_ipv4_addresses(names: dict[int, str]) -> dict[int, bytes]:
+    found = {}
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+        for index, name in names.items():
+            try:
+                answer = fcntl.ioctl(asking, SIOCGIFADDR, struct.pack("256s", name.encode()))
+            except OSError:
+                continue
+            found[index] = answer[20:24]  # struct ifreq: the name, then a sockaddr_in
+    return found
 
 
 def index_of_ipv6(host: str) -> int:

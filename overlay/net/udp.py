@@ -171,17 +171,26 @@ class Datagrams:
     def _cast_everywhere(self, sender: socket.socket, data: bytes, group: Group) -> int:
         """Nodes of this machine hear it by any interface: loopback only when there is no other."""
         names = self._interfaces.names()
-        others = [index for index, name in names.items() if name != LOOPBACK]
-        sent = sum(_cast_on(index, sender, data, group) for index in others)
-        if sent:
-            return sent
-        return sum(_cast_on(index, sender, data, group) for index in names if index not in others)
+        near = [index for index, name in names.items() if name == LOOPBACK]
+        far = [index for index in names if index not in near]
+        for indices in (far, near):
+            if sent := sum(self._cast_by(index, sender, data, group) for index in indices):
+                return sent
+        return 0
+
+    def _cast_by(self, index: int, sender: socket.socket, data: bytes, group: Group) -> int:
+        if sender.family == socket.AF_INET6:
+            return _cast_on(index, b"", sender, data, group)
+        # The kernel would lend an interface without an address that of another.
+        address = self._interfaces.ipv4(index)
+        return 0 if address is None else _cast_on(index, address, sender, data, group)
 
     def _cast_from(self, sender: socket.socket, host: str, data: bytes, group: Group) -> int:
         """Only by the interface of our address: elsewhere nobody could answer."""
-        # For IPv4 the kernel itself chooses the interface that has the sender's address.
-        index = index_of_ipv6(host) if sender.family == socket.AF_INET6 else 0
-        return _cast_on(index, sender, data, group)
+        if sender.family == socket.AF_INET6:
+            return _cast_on(index_of_ipv6(host), b"", sender, data, group)
+        # The kernel itself chooses the interface that has the sender's address.
+        return _cast_on(0, bytes(4), sender, data, group)
 
     def close(self) -> None:
         """Close all sockets."""
@@ -193,13 +202,13 @@ class Datagrams:
         self._unicast.clear()
 
 
-def _cast_on(index: int, sender: socket.socket, data: bytes, group: Group) -> int:
-    """Return 1 when the interface took it: it may be down, or have no address."""
+def _cast_on(index: int, address: bytes, sender: socket.socket, data: bytes, group: Group) -> int:
+    """Return 1 when the interface took it: it may be down."""
     try:
         if sender.family == socket.AF_INET6:
             sender.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_IF, index)
         else:
-            request = struct.pack("@4s4si", b"\0" * 4, b"\0" * 4, index)
+            request = struct.pack("@4s4si", bytes(4), address, index)
             sender.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, request)
         sender.sendto(data, (group.host, group.port))
     except OSError:

@@ -148,7 +148,7 @@ def test_64_mib_by_default_and_not_a_byte_more(keys: Keys, secure: bool) -> None
             ada.say("bob", 1)
             ada.say("bob", 2, payload=payload)
             ada.say("bob", 3)
-            with pytest.raises(LocalProtocolError, match="67108865 bytes; limits.message_bytes"):
+            with pytest.raises(LocalProtocolError, match=r"67108865 bytes; limits.message_bytes"):
                 ada.say("bob", 4, payload=payload + b"!")
             await until(lambda: bob.numbers == [1, 2, 3], "64 MiB between two small ones")
             assert bob.talk.heard[1][2] == payload

@@ -1,4 +1,4 @@
-"""Links open on demand, close when idle, and open again after a loss: nothing that waited is lost."""
+"""Links open on demand, close when idle, and open again: nothing that waited is lost."""
 
 from __future__ import annotations
 
@@ -208,5 +208,3 @@ def test_of_several_addresses_one_is_enough() -> None:
             assert ada.link("bob").state is State.OPEN
 
     trio.run(main)
-
-
