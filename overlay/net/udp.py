@@ -47,14 +47,15 @@ class Datagrams:
 
     def bind(self, endpoint: Endpoint) -> bool:
         """Take datagrams at an address of the ROUTER; False when that port is not free."""
-        taken = self._open(_family(endpoint.host))
+        host = "0.0.0.0" if endpoint.host == "*" else endpoint.host  # ZeroMQ's word for it
+        taken = self._open(_family(host))
         try:
-            taken.bind((endpoint.host, endpoint.port))
+            taken.bind((host, endpoint.port))
         except OSError:
             taken.close()
             self.counts["udp ports not free"] += 1
             return False
-        self._add(taken, (endpoint.host, endpoint.port))
+        self._add(taken, (host, endpoint.port))
         return True
 
     def _open(self, family: socket.AddressFamily) -> socket.socket:

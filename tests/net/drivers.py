@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Hashable, Mapping
+from collections.abc import AsyncIterator, Callable, Hashable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, ClassVar
@@ -90,7 +90,7 @@ class Talk(OverlayProtocol):
 
     # -- commands -----------------------------------------------------------------------------
 
-    def say(self, to: str, numbers: range, payload: bytes, now: float) -> None:
+    def say(self, to: str, numbers: Sequence[int], payload: bytes, now: float) -> None:
         for number in numbers:
             self.effects.send(to, Word(number, payload))
 
@@ -104,9 +104,9 @@ class Talk(OverlayProtocol):
 class Speaker:
     """One driver with its `Talk`."""
 
-    def __init__(self, driver: Driver) -> None:
+    def __init__(self, driver: Driver, protocol: type[Talk] = Talk) -> None:
         self.driver = driver
-        self.talk = driver.host.add(Talk, None)
+        self.talk = driver.host.add(protocol, None)
 
     @property
     def name(self) -> str:
@@ -114,11 +114,7 @@ class Speaker:
 
     def say(self, to: str, *numbers: int, payload: bytes = b"") -> None:
         """Send these words in one call."""
-        for number in numbers:
-            self.driver.host.call(
-                self.talk.say, to, range(number, number + 1), payload, now=self.driver.now()
-            )
-        self.driver.call(self.talk.say, to, range(0), b"")
+        self.driver.call(self.talk.say, to, numbers, payload)
 
     def cast(self, address: UdpAddress | Group, number: int, payload: bytes = b"") -> None:
         self.driver.call(self.talk.cast, address, number, payload)
@@ -151,15 +147,15 @@ def speaker(
     limits: Limits | None = None,
     state: Path | None = None,
     bind: tuple[str, ...] = ("tcp://127.0.0.1:0",),
+    protocol: type[Talk] = Talk,
     **net: Any,
 ) -> Speaker:
     """A driver that does not run yet; `net` are its settings."""
     settings = NetSettings(bind=bind, **net)
-    return Speaker(
-        Driver(
-            name, overlay=OVERLAY, credentials=credentials, net=settings, limits=limits, state=state
-        )
+    driver = Driver(
+        name, overlay=OVERLAY, credentials=credentials, net=settings, limits=limits, state=state
     )
+    return Speaker(driver, protocol)
 
 
 @asynccontextmanager

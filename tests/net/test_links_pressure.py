@@ -2,79 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
-import msgspec
 import psutil
 import trio
-import zmq
 
-from overlay.wire.frames import Welcome
-from tests.net.drivers import Speaker, running, speaker, until
+from tests.net.deaf import deaf_peer, fill
+from tests.net.drivers import running, speaker, until
 
 MIB = 1 << 20
-PAYLOAD = bytes(30_000)  # inline: it is copied into frames, and so held in memory
-
-
-class Deaf:
-    """A raw ROUTER that says Welcome, and from then on reads only when told to."""
-
-    def __init__(self, name: str, context: zmq.Context[zmq.Socket[bytes]]) -> None:
-        self._name = name
-        self._router = context.socket(zmq.ROUTER)
-        self._router.linger = 0
-        self._router.set(zmq.RCVHWM, 1)
-        self._router.set(zmq.RCVBUF, 65_536)
-        self._router.bind("tcp://127.0.0.1:*")
-
-    @property
-    def endpoint(self) -> str:
-        last = self._router.last_endpoint
-        assert isinstance(last, bytes)
-        return last.rstrip(b"\0").decode()
-
-    def welcomes(self) -> bool:
-        """Answer a Hello, if one came."""
-        try:
-            routing_id, _ = self._router.recv_multipart(zmq.NOBLOCK)
-        except zmq.Again:
-            return False
-        welcome = msgspec.msgpack.encode(Welcome(1, self._name, bytes(8)))
-        self._router.send_multipart([routing_id, welcome])
-        return True
-
-    def reads(self) -> int:
-        """Take in all that waits; returns how many frames."""
-        frames = 0
-        while self._router.poll(0):
-            self._router.recv_multipart()
-            frames += 1
-        return frames
-
-    def close(self) -> None:
-        self._router.close()
-
-
-@contextmanager
-def deaf_peer(name: str) -> Iterator[Deaf]:
-    context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-    peer = Deaf(name, context)
-    try:
-        yield peer
-    finally:
-        peer.close()
-        context.term()
-
-
-async def _fill(ada: Speaker, peer: str) -> None:
-    """Say more and more, until messages are dropped."""
-    for _ in range(10_000):
-        ada.say(peer, *range(20), payload=PAYLOAD)
-        await trio.lowlevel.checkpoint()
-        if ada.count("messages dropped"):
-            return
-    raise AssertionError("ten thousand calls, and nothing was dropped")
+PAYLOAD = bytes(30_000)
 
 
 def test_the_queue_of_a_deaf_peer_is_bounded_and_others_go_on() -> None:
@@ -87,7 +22,7 @@ def test_the_queue_of_a_deaf_peer_is_bounded_and_others_go_on() -> None:
                 ada.say("dan", 0)
                 await until(dan.welcomes, "a Hello")
                 await until(lambda: ada.is_open("dan"), "the link")
-                await _fill(ada, "dan")
+                await fill(ada, "dan")
                 assert ada.link("dan").blocked
                 held = psutil.Process().memory_info().rss
                 dropped = ada.count("messages dropped")
@@ -112,7 +47,7 @@ def test_what_fitted_into_the_queue_leaves_when_the_peer_reads_again() -> None:
                 ada.say("dan", 0)
                 await until(dan.welcomes, "a Hello")
                 await until(lambda: ada.is_open("dan"), "the link")
-                await _fill(ada, "dan")
+                await fill(ada, "dan")
                 frames = len(ada.link("dan").writer.frames)
                 assert frames
                 before = ada.count("frames sent")
@@ -140,7 +75,7 @@ def test_a_link_that_never_opens_is_bounded_too() -> None:
         with deaf_peer("dan") as dan:  # it never says Welcome
             async with running(ada):
                 ada.driver.learn("dan", [dan.endpoint])
-                await _fill(ada, "dan")
+                await fill(ada, "dan")
                 held = sum(size for _, size in ada.link("dan").writer.frames)
                 assert 0.9 * MIB <= held <= 1 * MIB
 

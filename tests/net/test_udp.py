@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,10 @@ def _address(one: Speaker) -> UdpAddress:
     return found
 
 
+async def _hears(one: Speaker, datagrams: int) -> None:
+    await until(lambda: len(one.talk.cast_to_us) >= datagrams, f"{datagrams} datagrams")
+
+
 def _free_udp_port() -> int:
     """Free a moment ago; groups share theirs."""
     with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as probe:
@@ -99,7 +104,7 @@ def test_a_group_reaches_all_who_joined_but_the_sender(
             for number in range(3):
                 ada.cast(group, number)
             for one in (bob, cyn):
-                await until(lambda one=one: len(one.talk.cast_to_us) >= 3, "three datagrams")
+                await _hears(one, 3)
                 assert [number for _, number, _ in one.talk.cast_to_us] == [0, 1, 2]
                 origin = one.talk.cast_to_us[0][0]
                 assert origin.name == "ada"
@@ -195,6 +200,6 @@ def test_each_address_that_a_node_listens_at_takes_datagrams(keys: Keys) -> None
                 ada = speaker(f"ada{number}", credentials=keys.of(f"ada{number}"))
                 async with running(ada):
                     ada.driver.meet(endpoint)
-                    await until(lambda ada=ada: ada.talk.ups == ["bob"], endpoint)
+                    await until(partial(ada.is_open, "bob"), endpoint)
 
     trio.run(main)

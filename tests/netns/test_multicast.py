@@ -62,7 +62,7 @@ def test_who_is_on_two_networks_with_us_is_heard_once_each_time(lab: Lab) -> Non
     words = (ANY[4], "--group", GROUPS[4], PORT)
     one, other = _talker(a, *words), _talker(b, *words)
     for talker in (one, other):
-        until(lambda talker=talker: len(_numbers(talker)) >= 10, what="ten datagrams")
+        talker.line("^datagram .* 15$")
         assert _heard(talker, "copies")  # of each two came
         assert len(_numbers(talker)) == len(set(_numbers(talker)))
 

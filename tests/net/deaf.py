@@ -1,0 +1,76 @@
+"""A peer that lets others in, and then does not read what they send."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import msgspec
+import trio
+import zmq
+
+from overlay.wire.frames import Welcome
+from tests.net.drivers import Speaker
+
+PAYLOAD = bytes(30_000)  # inline: it is copied into frames, and so held in memory
+
+
+class Deaf:
+    """A raw ROUTER that says Welcome, and from then on reads only when told to."""
+
+    def __init__(self, name: str, context: zmq.Context[zmq.Socket[bytes]]) -> None:
+        self._name = name
+        self._router = context.socket(zmq.ROUTER)
+        self._router.linger = 0
+        self._router.set(zmq.RCVHWM, 1)
+        self._router.set(zmq.RCVBUF, 65_536)
+        self._router.bind("tcp://127.0.0.1:*")
+
+    @property
+    def endpoint(self) -> str:
+        last = self._router.last_endpoint
+        assert isinstance(last, bytes)
+        return last.rstrip(b"\0").decode()
+
+    def welcomes(self) -> bool:
+        """Answer a Hello, if one came."""
+        try:
+            routing_id, _ = self._router.recv_multipart(zmq.NOBLOCK)
+        except zmq.Again:
+            return False
+        welcome = msgspec.msgpack.encode(Welcome(1, self._name, bytes(8)))
+        self._router.send_multipart([routing_id, welcome])
+        return True
+
+    def reads(self) -> int:
+        """Take in all that waits; returns how many frames."""
+        frames = 0
+        while self._router.poll(0):
+            self._router.recv_multipart()
+            frames += 1
+        return frames
+
+    def close(self) -> None:
+        self._router.close()
+
+
+@contextmanager
+def deaf_peer(name: str) -> Iterator[Deaf]:
+    context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+    peer = Deaf(name, context)
+    try:
+        yield peer
+    finally:
+        peer.close()
+        context.term()
+
+
+async def fill(ada: Speaker, peer: str) -> None:
+    """Say more and more, until messages are dropped and an open link takes no more."""
+    for _ in range(10_000):
+        ada.say(peer, *range(20), payload=PAYLOAD)
+        await trio.lowlevel.checkpoint()
+        full = ada.link(peer).blocked or not ada.is_open(peer)
+        if full and ada.count("messages dropped"):
+            return
+    raise AssertionError("ten thousand calls, and nothing was dropped")
