@@ -34,7 +34,7 @@ def peer(
     ] = "",
     state: Annotated[str, typer.Option(help="Where to keep what outlives the process.")] = "",
     insecure: Annotated[
-        bool, typer.Option("--insecure", help="No keys: at loopback, or with --bind in a closed lab.")
+        bool, typer.Option("--insecure", help="No keys: at loopback, or by --bind in a closed lab.")
     ] = False,
     events: Annotated[
         bool, typer.Option("--events", help="Print a line when a link comes or goes.")

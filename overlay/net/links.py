@@ -295,5 +295,5 @@ class Links:
 
     @property
     def idle(self) -> bool:
-        """True when no open link has anything left to send."""
-        return not any(link.writer for link in self.by_name.values() if link.state is State.OPEN)
+        """True when no link that is open, or about to be, has anything left to send."""
+        return not any(link.writer for link in self if link.state is not State.WAITING)

@@ -53,6 +53,18 @@ def test_what_was_queued_on_an_open_link_still_leaves(payload: bytes) -> None:
     trio.run(main)
 
 
+def test_what_waits_for_a_link_that_is_about_to_open_still_leaves() -> None:
+    async def main() -> None:
+        ada, bob = speaker("ada"), speaker("bob")
+        async with running(bob):
+            async with running(ada):
+                ada.knows(bob)
+                ada.say("bob", 1, 2, 3)
+            await until(lambda: bob.numbers == [1, 2, 3], "the last words")
+
+    trio.run(main)
+
+
 def test_a_blocked_link_does_not_hold_it_up() -> None:
     async def main() -> None:
         ada = speaker("ada", link_bytes=1 << 20)
