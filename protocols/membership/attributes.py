@@ -56,6 +56,11 @@ def first_version(born: int) -> int:
     return born << VERSIONS_PER_LIFE_BITS
 
 
+def life_of(version: int) -> int:
+    """The incarnation that a life must have begun at to write that version."""
+    return version >> VERSIONS_PER_LIFE_BITS
+
+
 def check_attribute(key: str, value: Value, settings: MembershipSettings) -> None:
     """Say why the owner may not set this, or return."""
     if not 0 < len(key) <= KEY_CHARACTERS or not key.isprintable():
@@ -134,7 +139,7 @@ class AttributeSet:
 NO_ATTRIBUTES = AttributeSet()  # shared by all members without any: never written
 
 
-def owner_of(updates: tuple[Attribute, ...]) -> dict[NodeId, list[Attribute]]:
+def by_owner(updates: tuple[Attribute, ...]) -> dict[NodeId, list[Attribute]]:
     """Group updates by their owner, in order."""
     grouped: dict[NodeId, list[Attribute]] = {}
     for update in updates:

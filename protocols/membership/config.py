@@ -88,7 +88,8 @@ class MembershipSettings(Settings, frozen=True, kw_only=True):
         int, bounded("members", 1, 1_000_000, "dead members remembered; the oldest go first")
     ] = 4096
     knock_period: Annotated[
-        float, bounded("s", 0.1, 600, "how often one of the dead is tried: finds healed partitions")
+        float,
+        bounded("s", 0.1, 600, "in which a zone tries four of its dead: finds healed partitions"),
     ] = 2.0
     max_members: Annotated[
         int, bounded("members", 2, 1_000_000, "a zone grows no larger; more than that is an attack")

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from enum import Enum
 from random import Random
 
 import msgspec
 
-from overlay.errors import LocalProtocolError, RemoteProtocolError
+from overlay.errors import RemoteProtocolError
 from overlay.ids import NodeId
 from overlay.protocol import ContactLearned, Effects, Event, Scope
-from protocols.membership.attributes import (
-    Attribute,
-    Value,
-    check_attribute,
-    first_version,
-    owner_of,
-    size_of,
-)
+from protocols.membership.attributes import Attribute, Value, by_owner
 from protocols.membership.clock import Alarms, SteadyClock
 from protocols.membership.config import MembershipSettings
+from protocols.membership.counts import MembershipCounts
 from protocols.membership.events import (
     AttributesChanged,
     MemberFailed,
@@ -30,9 +25,9 @@ from protocols.membership.events import (
     NameTaken,
 )
 from protocols.membership.health import LocalHealth
+from protocols.membership.horizon import Horizon
 from protocols.membership.messages import MAX_NEWS, Gossip
 from protocols.membership.records import (
-    FAR_FUTURE,
     MAX_INCARNATION,
     Record,
     State,
@@ -42,6 +37,7 @@ from protocols.membership.records import (
     supersedes,
 )
 from protocols.membership.rumours import Rumours
+from protocols.membership.sharing import Sharing
 from protocols.membership.table import MemberTable
 
 GOSSIP = "gossip"  # the alarm that sends news
@@ -50,6 +46,14 @@ MAX_ATTRIBUTE_NEWS = 4096
 REGOSSIP = 8  # changes by one reconciliation that are passed on: more is a merge, not missed news
 
 MayJoin = Callable[[NodeId, Scope], bool]
+
+
+class Source(Enum):
+    """How a peer came to tell something, which decides how far it is believed."""
+
+    NEWS = "fresh: passed on at once"
+    MEMORY = "a reconciliation: that somebody died is verified before it is believed"
+    WELCOME = "the answer to my Join, which alone may show clocks far ahead of mine"
 
 
 class Watcher:
@@ -94,13 +98,14 @@ class Core:
         self.health = LocalHealth(settings.health_max)
         self.clock = SteadyClock(settings.probe_period, self.health.worse, self.alarms.rearm)
         self.alarms.follow(self.clock)
-        self.rumours = Rumours(settings.max_members, MAX_ATTRIBUTE_NEWS)
+        self.horizon = Horizon(self.clock)
+        self.counts = MembershipCounts()
+        self.rumours = Rumours(settings.max_members, MAX_ATTRIBUTE_NEWS, self.counts)
+        self._sharing = Sharing(self.table, self.horizon, settings)
         self.watchers: list[Watcher] = []
         self.silent = True  # before the start, after leaving, and when the name is taken
         self.myself = Record(me, 0, State.ALIVE, 0, 0)
-        self._highest = 0  # of all incarnations accepted: what an honest one may be measured by
         self._overtaken = 0
-        self._version = 0  # of my newest attribute
 
     # -- my own life ----------------------------------------------------------------------------
 
@@ -108,21 +113,21 @@ class Core:
         """Become a member, so far alone."""
         life = self.rng.getrandbits(63)
         self.myself = Record(self.me, incarnation, State.ALIVE, life, incarnation, tuple(endpoints))
-        self._highest = incarnation
-        self._version = first_version(incarnation)
+        self.horizon.trust(incarnation)
         self.silent = False
-        self.table.put(self.myself, now)
+        self._put_myself(now)
+        self._sharing.begin(incarnation)
 
     def raise_floor(self, floor: int, now: float) -> None:
         """An earlier life had come that far: begin above it, and version attributes anew."""
+        self.horizon.trust(floor)
         if floor < self.myself.incarnation:
             return
         born = min(floor + 1, MAX_INCARNATION)
         self.myself = msgspec.structs.replace(self.myself, incarnation=born, born=born)
-        self._version = max(self._version, first_version(born))
         self._put_myself(now)
-        for attribute in list(self.table.attribute_set(self.me)):
-            self._publish(attribute.key, attribute.value)
+        self.spread(self.myself)
+        self._spread_attributes(self.me, self._sharing.begin(born), spread=True)
 
     def reassert(self, above: int, now: float) -> None:
         """Prove that this life goes on: an incarnation higher than what was claimed."""
@@ -137,7 +142,6 @@ class Core:
         self.reassert(self.myself.incarnation, now)
 
     def _put_myself(self, now: float) -> None:
-        self._highest = max(self._highest, self.myself.incarnation)
         self.table.put(self.myself, now)
         self.effects.store(b"incarnation", str(self.myself.incarnation).encode(), "incarnation")
 
@@ -204,85 +208,61 @@ class Core:
         news: tuple[Record, ...],
         attributes: tuple[Attribute, ...],
         now: float,
-        *,
-        hearsay: bool = False,
-        trusted: bool = False,
+        source: Source = Source.NEWS,
     ) -> None:
-        """Apply what a peer says; claims that break a rule change nothing and are counted.
-
-        `hearsay`: it is the peer's memory (a reconciliation), not a fresh verdict. `trusted`: it
-        is the answer to my own Join, which alone may show incarnations far from my clock.
-        """
+        """Apply what a peer says; claims that break a rule change nothing and are counted."""
         if len(news) > MAX_NEWS or len(attributes) > MAX_NEWS:
             raise RemoteProtocolError("member-list-too-long", f"{len(news)} members")
-        passed_on = not trusted and not (hearsay and len(news) > REGOSSIP)
+        spread = source is Source.NEWS or (source is Source.MEMORY and len(news) <= REGOSSIP)
         refusal = ""
         for record in news:
             if self.silent:  # an earlier one said that my name is taken
                 return
-            refusal = self._claim(src, record, now, hearsay, trusted, passed_on) or refusal
-        for member, updates in owner_of(attributes).items() if attributes else ():
-            refusal = self._take_attributes(member, updates, passed_on) or refusal
+            refusal = self._claim(src, record, now, source, spread) or refusal
+        for member, updates in by_owner(attributes).items() if attributes else ():
+            taken, objection = self._sharing.take(member, updates)
+            self._spread_attributes(member, taken, spread or member == self.me)
+            refusal = objection or refusal
         if refusal:
             raise RemoteProtocolError(refusal, f"from {src} in zone {self.zone!r}")
 
-    def _claim(
-        self,
-        src: NodeId,
-        claim: Record,
-        now: float,
-        hearsay: bool,
-        trusted: bool,
-        passed_on: bool,
-    ) -> str:
+    def _claim(self, src: NodeId, claim: Record, now: float, source: Source, spread: bool) -> str:
         """Apply one claim; returns why it was refused, or nothing."""
-        name = claim.name
-        if name == self.me:
+        if claim.name == self.me:
             return self._claim_about_me(claim, now)
-        known = self.table.record(name)
+        known = self.table.record(claim.name)
         if known is claim:
             return ""
-        if known is not None:
-            if not supersedes(claim, known):
-                if claim.state == known.state == State.SUSPECT and (
-                    claim.incarnation == known.incarnation
-                ):
-                    return self._more_accusers(known, claim, now, passed_on)
-                if known.state >= State.DEAD and claim.present and src != name and not hearsay:
-                    # The peer missed the verdict; if that was wrong, the accused will say so.
-                    self.effects.send(src, Gossip((known,)))
+        if known is not None and not supersedes(claim, known):
+            return self._old_claim(src, known, claim, now, source, spread)
+        if known is None or claim.incarnation != known.incarnation or claim.life != known.life:
+            objection = self._objection(claim, known, source)
+            if objection:
+                return objection
+        elif claim.state == State.SUSPECT:
+            return self._more_accusers(known, claim, now, spread)
+        if source is Source.MEMORY and not claim.present:
+            if known is None:
+                return ""  # neither of us needs to remember it
+            if claim.state == State.DEAD and known.present and claim.life == known.life:
+                for watcher in self.watchers:
+                    watcher.member_doubted(claim, now)
                 return ""
-            if claim.life == known.life and claim.incarnation == known.incarnation:
-                if hearsay and claim.state == State.DEAD and known.present:
-                    for watcher in self.watchers:
-                        watcher.member_doubted(claim, now)
-                    return ""
-                return self._accept_same_life(known, claim, now, passed_on)
-        refusal = self._objection(claim, known, trusted)
-        if refusal:
-            return refusal
-        if known is None and not claim.present and hearsay:
-            return ""  # neither of us needs to remember it
-        if (
-            hearsay
-            and claim.state == State.DEAD
-            and known is not None
-            and known.present
-            and claim.life == known.life
-        ):
-            for watcher in self.watchers:
-                watcher.member_doubted(claim, now)
-            return ""
-        self._apply(known, claim, now, passed_on)
+        self._apply(known, claim, now, spread)
         return ""
 
-    def _accept_same_life(self, known: Record, claim: Record, now: float, passed_on: bool) -> str:
-        if claim.state == State.SUSPECT:
-            return self._more_accusers(known, claim, now, passed_on)
-        self._apply(known, ended(known, claim.state), now, passed_on)
+    def _old_claim(
+        self, src: NodeId, known: Record, claim: Record, now: float, source: Source, spread: bool
+    ) -> str:
+        """The claim replaces nothing; it may still add accusers, or show that the peer lags."""
+        if claim.incarnation == known.incarnation and claim.state == known.state == State.SUSPECT:
+            return self._more_accusers(known, claim, now, spread)
+        if not known.present and claim.present and src != claim.name and source is Source.NEWS:
+            # The peer missed the verdict; if that was wrong, the accused will say so.
+            self.effects.send(src, Gossip((known,)))
         return ""
 
-    def _more_accusers(self, known: Record, claim: Record, now: float, passed_on: bool) -> str:
+    def _more_accusers(self, known: Record, claim: Record, now: float, spread: bool) -> str:
         if not all(map(is_good_name, claim.accusers)):
             return "bad-name"
         limit = self.settings.confirmations + 1
@@ -293,24 +273,26 @@ class Core:
             if merged == claim:
                 merged = claim
         if merged is not known:
-            self._apply(known, merged, now, passed_on)
+            self._apply(known, merged, now, spread)
         return ""
 
-    def _objection(self, claim: Record, known: Record | None, trusted: bool) -> str:
+    def _objection(self, claim: Record, known: Record | None, source: Source) -> str:
         """Why a claim about a new life or incarnation cannot be true."""
         if known is None and not is_good_name(claim.name):
             return "bad-name"
         if not all(map(is_good_name, claim.accusers)):
             return "bad-name"
-        if not 0 <= claim.born <= claim.incarnation <= MAX_INCARNATION:
+        if claim.born > claim.incarnation:
             return "bad-incarnation"
-        horizon = max(int(self.clock.wall * 1000), self._highest) + FAR_FUTURE
-        if claim.incarnation > horizon and not trusted:
+        if source is Source.WELCOME:
+            self.horizon.trust(claim.incarnation)
+        elif claim.incarnation > self.horizon.limit:
             return "far-future-incarnation"
         if known is None or known.life != claim.life:
             if not self.may_join(claim.name, self.zone):
                 return "zone-not-allowed"
-            if known is None and len(self.table) >= self.settings.max_members:
+            appears = claim.present and (known is None or not known.present)
+            if appears and len(self.table) >= self.settings.max_members:
                 return "too-many-members"
         return ""
 
@@ -318,13 +300,13 @@ class Core:
         mine = self.myself
         if claim.incarnation < mine.incarnation or claim == mine:
             return ""
-        horizon = max(int(self.clock.wall * 1000), self._highest) + FAR_FUTURE
-        if claim.incarnation > horizon:
+        if claim.incarnation > self.horizon.limit:
             return "far-future-incarnation"
         if claim.life == mine.life:
             if claim.incarnation == mine.incarnation and claim.state == State.ALIVE:
                 return ""
             if claim.state != State.ALIVE:
+                self.counts.defended += 1
                 self.health.worse()  # others could not reach me: perhaps it is my fault
                 self.reassert(claim.incarnation, now)
                 if claim.accusers:  # the verdict is theirs: they must know before all others
@@ -342,49 +324,56 @@ class Core:
         self.reassert(claim.incarnation, now)
         return ""
 
-    def _apply(self, known: Record | None, claim: Record, now: float, passed_on: bool) -> None:
+    def _apply(self, known: Record | None, claim: Record, now: float, spread: bool) -> None:
         """Take a claim that won, and tell everybody who must know."""
-        self._highest = max(self._highest, claim.incarnation)
         self.table.put(claim, now)
-        if passed_on:
+        if spread:
             self.spread(claim)
         else:
             self.rumours.states.forget(claim.name)  # what was on its way is outdated
+            if self.rumours:  # perhaps there was nobody to tell so far
+                self.wake_gossip()
         moved = known is None or known.endpoints != claim.endpoints
         if moved and claim.present and claim.endpoints:
             self.emit(ContactLearned(claim.name, claim.endpoints))
-        was = known is not None and known.present
-        if was and known is not None and known.life != claim.life and claim.present:
-            self.emit(MemberFailed(self.zone, claim.name, restarted=True))
+        before = known if known is not None and known.present else None
+        if not claim.present:
+            self._depart(before, claim, now)
+            return
+        if before is not None and before.life != claim.life:
+            self._depart(before, before, now)
+            before = None
+        fresh = before is None or before.state == State.ALIVE
+        if before is None:
+            self.counts.joined += 1
+            self.emit(MemberJoined(self.zone, claim.name, claim.incarnation))
             for watcher in self.watchers:
-                watcher.member_gone(known, now)
-            was = False
-        if claim.present:
-            if not was:
-                self.emit(MemberJoined(self.zone, claim.name, claim.incarnation))
-                for watcher in self.watchers:
-                    watcher.member_present(claim, now)
-            if claim.state == State.SUSPECT:
-                if not was or (known is not None and known.state == State.ALIVE):
-                    accuser = claim.accusers[0] if claim.accusers else ""
-                    self.emit(MemberSuspected(self.zone, claim.name, accuser))
-                elif known is not None and known.incarnation != claim.incarnation:
-                    for watcher in self.watchers:
-                        watcher.member_cleared(claim, now)
-                for watcher in self.watchers:
-                    watcher.member_suspected(claim, now)
-            elif was and known is not None and known.state == State.SUSPECT:
-                self.emit(MemberRefuted(self.zone, claim.name))
-                for watcher in self.watchers:
-                    watcher.member_cleared(claim, now)
-        else:
-            if was:
-                if claim.state == State.LEFT:
-                    self.emit(MemberLeft(self.zone, claim.name))
-                else:
-                    self.emit(MemberFailed(self.zone, claim.name))
+                watcher.member_present(claim, now)
+        elif before.state == State.SUSPECT and claim.incarnation > before.incarnation:
+            self.counts.refuted += 1
+            self.emit(MemberRefuted(self.zone, claim.name))
             for watcher in self.watchers:
-                watcher.member_gone(claim, now)
+                watcher.member_cleared(claim, now)
+            fresh = True
+        if claim.state == State.SUSPECT:
+            if fresh:
+                self.counts.suspected += 1
+                accuser = claim.accusers[0] if claim.accusers else ""
+                self.emit(MemberSuspected(self.zone, claim.name, accuser))
+            for watcher in self.watchers:
+                watcher.member_suspected(claim, now)
+
+    def _depart(self, before: Record | None, gone: Record, now: float) -> None:
+        """One who was present, if `before` says so, is dead, left, or begins a new life."""
+        if before is not None:
+            if gone.state == State.LEFT:
+                self.counts.left += 1
+                self.emit(MemberLeft(self.zone, gone.name))
+            else:
+                self.counts.failed += 1
+                self.emit(MemberFailed(self.zone, gone.name, restarted=gone.present))
+        for watcher in self.watchers:
+            watcher.member_gone(gone, now)
 
     # -- verdicts of my own ---------------------------------------------------------------------
 
@@ -395,73 +384,32 @@ class Core:
             return
         suspicion = accused(known, (self.me,), abrupt, self.settings.confirmations + 1)
         if suspicion is not known:
-            self._apply(known, suspicion, now, passed_on=True)
+            self._apply(known, suspicion, now, spread=True)
         self.effects.send(name, Gossip((suspicion,)))
 
     def condemn(self, name: NodeId, now: float) -> None:
         """A suspect had its time."""
         known = self.table.record(name)
         if known is not None and known.state == State.SUSPECT:
-            self._apply(known, ended(known, State.DEAD), now, passed_on=True)
-
-    def admit(self, newcomer: Record, attributes: tuple[Attribute, ...], now: float) -> None:
-        """Take a node that asked to join; raises RemoteProtocolError when it cannot be one."""
-        self.learn(newcomer.name, (newcomer,), attributes, now)
+            self._apply(known, ended(known, State.DEAD), now, spread=True)
 
     # -- attributes -----------------------------------------------------------------------------
 
     def set_attribute(self, key: str, value: Value) -> None:
         """Set one of my own attributes."""
-        check_attribute(key, value, self.settings)
-        held = self.table.attribute_set(self.me).get(key)
-        if held is not None and held.value == value and type(held.value) is type(value):
-            return
-        self._publish(key, value)
+        written = self._sharing.set(key, value)
+        if written is not None:
+            self._spread_attributes(self.me, [written], spread=True)
 
     def remove_attribute(self, key: str) -> None:
         """Remove one of my own attributes."""
-        held = self.table.attribute_set(self.me).get(key)
-        if held is None or held.value is None:
-            raise LocalProtocolError(f"attribute {key[:64]!a} is not set: nothing to remove")
-        self._publish(key, None)
+        self._spread_attributes(self.me, [self._sharing.remove(key)], spread=True)
 
-    def _publish(self, key: str, value: Value | None) -> None:
-        attribute = Attribute(self.me, key, self._version + 1, value)
-        excess = self.table.attribute_set(self.me).excess(attribute, self.settings)
-        if excess and value is not None:
-            raise LocalProtocolError(f"attribute {key!a}: a member may have at most {excess}")
-        self._version += 1
-        self.table.put_attribute(attribute)
-        self._spread_attribute(attribute)
-        self.emit(AttributesChanged(self.zone, self.me, (key,)))
-
-    def _spread_attribute(self, attribute: Attribute) -> None:
-        self.rumours.attributes.push((attribute.member, attribute.key), attribute, self.repeats)
-        self.wake_gossip()
-
-    def _take_attributes(self, member: NodeId, updates: list[Attribute], passed_on: bool) -> str:
-        """Apply updates of one member's attributes; returns why some were refused, or nothing."""
-        known = self.table.record(member)
-        if known is None or member == self.me:
-            return ""  # the record was missed: a reconciliation will bring both
-        floor = first_version(known.born)
-        changed: list[str] = []
-        refusal = ""
-        for update in updates:
-            held = self.table.attribute_set(member)
-            if update.version < floor or not held.is_news(update):
-                continue
-            if not update.key.isprintable() or not update.key:
-                refusal = "bad-attribute-key"
-            elif size_of(update.value) > self.settings.value_bytes or held.excess(
-                update, self.settings
-            ):
-                refusal = "attribute-too-large"
-            else:
-                self.table.put_attribute(update)
-                changed.append(update.key)
-                if passed_on:
-                    self._spread_attribute(update)
-        if changed:
-            self.emit(AttributesChanged(self.zone, member, tuple(changed)))
-        return refusal
+    def _spread_attributes(self, member: NodeId, changed: list[Attribute], spread: bool) -> None:
+        if not changed:
+            return
+        if spread:
+            for attribute in changed:
+                self.rumours.attributes.push((member, attribute.key), attribute, self.repeats)
+            self.wake_gossip()
+        self.emit(AttributesChanged(self.zone, member, tuple(a.key for a in changed)))

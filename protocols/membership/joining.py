@@ -6,8 +6,9 @@ from collections.abc import Iterable
 
 from overlay.errors import RemoteProtocolError
 from overlay.ids import NodeId
-from protocols.membership.core import Core
+from protocols.membership.core import Core, Source
 from protocols.membership.events import ZoneEntered
+from protocols.membership.horizon import CLOCK_ERROR
 from protocols.membership.messages import Join, JoinRefused, JoinReply
 from protocols.membership.pieces import cut
 from protocols.membership.probing import Prober
@@ -50,6 +51,10 @@ class Joiner:
     def on_alarm(self, now: float) -> None:
         """Ask those who kept silent again, a random few of them at once."""
         core = self._core
+        if self.entered:  # whoever is a member of my zone by now need not let me in again
+            self._contacts = {
+                name: pieces for name, pieces in self._contacts.items() if name not in core.table
+            }
         silent = list(self._contacts)
         if not silent:
             return
@@ -74,7 +79,7 @@ class Joiner:
         if reply.piece >= reply.pieces or reply.pieces > core.settings.max_members:
             raise RemoteProtocolError("member-list-too-long", f"{reply.pieces} pieces")
         if reply.floor >= core.myself.incarnation:
-            if reply.floor >= MAX_INCARNATION:
+            if reply.floor >= MAX_INCARNATION:  # nobody could ever refute above it
                 raise RemoteProtocolError("far-future-incarnation", f"floor {reply.floor}")
             core.raise_floor(reply.floor, now)
             self._ask([src])
@@ -87,7 +92,7 @@ class Joiner:
                 self.entered = True
                 core.emit(ZoneEntered(core.zone, src))
             self._reconciler.hasten(now)
-        core.learn(src, reply.news, reply.attributes, now, trusted=True)
+        core.learn(src, reply.news, reply.attributes, now, Source.WELCOME)
 
     def on_refused(self, src: NodeId, refusal: JoinRefused, now: float) -> None:
         """The name is taken, or the zone is full or closed to me."""
@@ -139,12 +144,16 @@ class Doorkeeper:
     def _admit(self, src: NodeId, join: Join, now: float) -> None:
         core = self._core
         known = core.table.record(src)
+        if join.incarnation > core.horizon.limit:
+            days = (join.incarnation - core.horizon.limit) // CLOCK_ERROR + 1
+            self._refuse(src, join, f"your clock is {days} days ahead of this zone's: set it")
+            raise RemoteProtocolError("far-future-incarnation", f"{src} joins {core.zone!r}")
         floor = known.incarnation if known is not None and known.life != join.life else 0
         if floor < join.incarnation:  # otherwise it asks again, above the floor that it is told
             newcomer = Record(
                 src, join.incarnation, State.ALIVE, join.life, join.born, join.endpoints
             )
-            core.admit(newcomer, join.attributes, now)
+            core.learn(src, (newcomer,), join.attributes, now)
         everybody = list(cut(core.table, core.table.present(), core.settings))
         for piece, (news, attributes) in enumerate(everybody):
             core.effects.send(

@@ -17,11 +17,13 @@ from overlay.protocol import (
     LinkLost,
     Message,
     OverlayProtocol,
+    PeerMet,
     Scope,
 )
 from protocols.membership.attributes import Value
 from protocols.membership.config import MembershipSettings
 from protocols.membership.core import GOSSIP, Core, MayJoin
+from protocols.membership.counts import MembershipCounts
 from protocols.membership.events import (
     AttributesChanged,
     MemberFailed,
@@ -110,7 +112,6 @@ class Membership(OverlayProtocol):
         self._joiner.add(contacts, 0.0)
         self._here = here
         self._first_attributes = dict(attributes or {})
-        self._checked_version = -1
 
     # -- what siblings and the application see --------------------------------------------------
 
@@ -140,9 +141,9 @@ class Membership(OverlayProtocol):
         return self._core.health.score
 
     @property
-    def lost_news(self) -> int:
-        """News that a full queue cost; reconciliation brings it later."""
-        return self._core.rumours.dropped
+    def counts(self) -> MembershipCounts:
+        """What happened since the start."""
+        return self._core.counts
 
     def join(self, contacts: Iterable[NodeId], now: float) -> None:
         """Ask these members, too, to let this node in."""
@@ -221,13 +222,17 @@ class Membership(OverlayProtocol):
         return attend
 
     def event_handlers(self) -> Mapping[type[Event], EventHandler]:
-        """A lost link is a hint."""
-        return {LinkLost: self._on_link_lost}
+        """A lost link is a hint; whoever answered at an address may be of this zone."""
+        return {LinkLost: self._on_link_lost, PeerMet: self._on_peer_met}
 
     def _on_link_lost(self, lost: LinkLost, now: float) -> None:
         core = self._core
         if not core.silent and lost.peer in core.table and lost.peer != core.me:
             self._prober.verify(lost.peer, core.clock.read(now), abrupt=True)
+
+    def _on_peer_met(self, met: PeerMet, now: float) -> None:
+        if met.peer not in self._core.table:
+            self.join([met.peer], now)
 
     def _on_gossip(self, src: NodeId, gossip: Gossip, now: float) -> None:
         self._core.learn(src, gossip.news, gossip.attributes, now)
@@ -262,11 +267,26 @@ class Membership(OverlayProtocol):
                 self._suspects.on_alarm(what, steady)
 
     def check_invariants(self) -> None:
-        """The view is consistent, and I am in it as I know myself."""
+        """What changed in the view fits together, I am in it, and everything due has an alarm."""
         core = self._core
-        if core.silent or core.table.version == self._checked_version:
+        if core.silent:
             return
-        self._checked_version = core.table.version
         core.table.check()
-        if core.table.record(self.me) != core.myself:
+        if core.table.record(self.me) is not core.myself:
             raise InvariantViolation(f"{self.me}: is not itself in its own view")
+        if PROBE not in core.alarms:
+            raise InvariantViolation(f"{self.me}: probes nobody any more")
+        if core.rumours and len(core.table) > 1 and GOSSIP not in core.alarms:
+            raise InvariantViolation(f"{self.me}: keeps news to itself")
+        if core.table.gone() and KNOCK not in core.alarms:
+            raise InvariantViolation(f"{self.me}: knocks at none of the dead")
+        self._prober.check()
+        self._suspects.check()
+
+    def audit(self) -> None:
+        """Check everything, at a cost that grows with the zone: for the end of a scenario."""
+        if not self._core.silent:
+            self.check_invariants()
+            self._core.table.audit()
+            self._prober.audit()
+            self._suspects.audit()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 
+from overlay.errors import InvariantViolation
 from overlay.ids import NodeId
 from overlay.protocol import Message
 from protocols.membership.attributes import Attribute
@@ -24,14 +25,14 @@ Heard = Callable[[NodeId, int, float], None]
 class Probe:
     """One question under way."""
 
-    __slots__ = ("abrupt", "asked", "direct", "life", "nacks", "target", "urgent", "verdict")
+    __slots__ = ("abrupt", "direct", "helpers", "life", "silent", "target", "urgent", "verdict")
 
     def __init__(self, target: NodeId, urgent: bool, abrupt: bool) -> None:
         self.target = target
         self.urgent = urgent
         self.abrupt = abrupt
-        self.asked = 0  # helpers
-        self.nacks = 0  # of them who reported failure, so my own network works
+        self.helpers: list[NodeId] = []
+        self.silent = 0  # of them who did not even report failure: is it my own network?
         self.direct = True  # still in its first stage
         self.life: int | None = None  # which life must answer; None: any
         self.verdict: Verdict | None = None  # whom to tell instead of accusing
@@ -49,7 +50,6 @@ class Prober(Watcher):
         self._probes: dict[int, Probe] = {}
         self._by_target: dict[NodeId, int] = {}
         self._relays: dict[int, tuple[NodeId, int, NodeId]] = {}  # requester, its sequence, target
-        self.relays_refused = 0
 
     def start(self) -> None:
         """Probe from now on."""
@@ -117,9 +117,25 @@ class Prober(Watcher):
         self._begin(probe, now)
         return True
 
+    def check(self) -> None:
+        """Nobody is probed twice at once, and what is done for others stays bounded."""
+        if len(self._probes) != len(self._by_target):
+            raise InvariantViolation(f"{self._core.me}: a member is probed twice at once")
+        if len(self._relays) > MAX_RELAYS:
+            raise InvariantViolation(f"{self._core.me}: too many pings for others are under way")
+
+    def audit(self) -> None:
+        """Every probe ends: by an answer, or by its alarm."""
+        alarms = self._core.alarms
+        waiting = [(WAIT, sequence) for sequence in self._probes]
+        waiting += [(RELAY, sequence) for sequence in self._relays]
+        if not all(key in alarms for key in waiting):
+            raise InvariantViolation(f"{self._core.me}: a probe would never end")
+
     # -- asking ---------------------------------------------------------------------------------
 
     def _begin(self, probe: Probe, now: float, told: Record | None = None) -> None:
+        self._core.counts.probes += 1
         sequence = self._next_sequence()
         self._probes[sequence] = probe
         self._by_target[probe.target] = sequence
@@ -159,7 +175,8 @@ class Prober(Watcher):
         if repeat:
             core.effects.send(probe.target, Ping(sequence, core.table.digest))
         helpers = core.table.draw(core.rng, core.settings.helpers, probe.target)
-        probe.asked = len(helpers)
+        probe.helpers = helpers
+        probe.silent = len(helpers)
         if helpers:
             core.effects.send(helpers, PingRequest(sequence, probe.target))
         core.alarms.set((WAIT, sequence), core.settings.indirect_timeout * core.health.factor)
@@ -174,7 +191,8 @@ class Prober(Watcher):
             self._second_stage(sequence, probe)
             return
         self._forget(sequence)
-        if probe.nacks < probe.asked:  # helpers kept silent too: perhaps it is my fault
+        self._core.counts.unanswered += 1
+        if probe.silent > 0:  # helpers kept silent too: perhaps it is my fault
             self._core.health.worse()
         if probe.verdict is not None:
             probe.verdict(False, now)
@@ -231,7 +249,7 @@ class Prober(Watcher):
             core.effects.send(src, IndirectAck(request.sequence, True, core.myself.life))
             return
         if request.target not in core.table or len(self._relays) >= MAX_RELAYS:
-            self.relays_refused += 1
+            core.counts.relays_refused += 1
             core.effects.send(src, IndirectAck(request.sequence, False))
             return
         sequence = self._next_sequence()
@@ -254,9 +272,9 @@ class Prober(Watcher):
     def on_indirect_ack(self, src: NodeId, report: IndirectAck, now: float) -> None:
         """A helper reports."""
         probe = self._probes.get(report.sequence)
-        if probe is None or probe.direct:
+        if probe is None or src not in probe.helpers:
             return
         if report.reached:
             self._answered(report.sequence, probe, report.life, now)
         else:
-            probe.nacks += 1
+            probe.silent -= 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from overlay.errors import RemoteProtocolError
 from overlay.ids import NodeId
-from protocols.membership.core import Core
+from protocols.membership.core import Core, Source
 from protocols.membership.messages import (
     BUCKET_BYTES,
     BUCKETS,
@@ -36,6 +36,7 @@ class Reconciler:
         self._asked: NodeId | None = None  # whose SyncSummary is awaited
         self._gap = core.settings.sync_eager
         self._not_before = 0.0
+        self._digest = 0  # of my view at the last Sync
 
     def heard(self, src: NodeId, digest: int, now: float) -> None:
         """A peer told the digest of its view."""
@@ -50,15 +51,21 @@ class Reconciler:
             self._core.alarms.set(SYNC_NEXT, self._gap)
 
     def on_next_alarm(self, now: float) -> None:
-        """The last one brought something: perhaps another peer has more."""
+        """The last one found differences: perhaps another peer has more."""
         peer = self._core.table.draw(self._core.rng, 1)
         if peer and self._asked is None:
             self._start(peer[0], now)
 
     def _start(self, peer: NodeId, now: float) -> None:
         core = self._core
+        core.counts.syncs += 1
         self._sequence += 1
         self._asked = peer
+        if core.table.digest != self._digest:
+            self._gap = core.settings.sync_eager
+        else:  # the last one brought nothing: perhaps one of us refuses what the other holds
+            self._gap = min(core.settings.sync_lazy, 2 * self._gap)
+        self._digest = core.table.digest
         self._not_before = now + self._gap
         core.alarms.set(SYNC_TIMEOUT, 4 * core.settings.indirect_timeout)
         core.effects.send(peer, Sync(self._sequence, core.table.packed_buckets()))
@@ -113,27 +120,21 @@ class Reconciler:
                     wanted.append(member.name)
                 continue
             they, we = _standing(member), _standing(known)
-            if they > we:
+            differ = known.life != member.life or (
+                known.present and self._summary(known).attributes != member.attributes
+            )
+            if they > we or (they == we and differ):
                 wanted.append(member.name)
-            elif they < we:
+            if they < we or (they == we and differ):
                 push[member.name] = known
-            elif known.present and self._summary(known).attributes != member.attributes:
-                push[member.name] = known
-                wanted.append(member.name)
         buckets = set(summary.buckets)
         for record in core.table.present():
             if record.name not in theirs and bucket_of(record.name) in buckets:
                 push[record.name] = record
-        self._settle(bool(push or wanted), now)
         if push or wanted:
             self._send(src, summary.sequence, push, tuple(wanted))
-
-    def _settle(self, useful: bool, now: float) -> None:
-        settings = self._core.settings
-        if useful:
-            self.hasten(now + settings.sync_eager)
-        else:
-            self._gap = min(settings.sync_lazy, 2 * self._gap)
+            if SYNC_NEXT not in core.alarms:
+                core.alarms.set(SYNC_NEXT, self._gap)
 
     def _send(
         self,
@@ -160,9 +161,9 @@ class Reconciler:
         }
         if found:
             self._send(src, records.sequence, found)
-        core.learn(src, records.news, records.attributes, now, hearsay=True)
+        core.learn(src, records.news, records.attributes, now, Source.MEMORY)
 
 
-def _standing(member: Summary | Record) -> tuple[int, int, int]:
-    """Which of two claims wins, as `records.supersedes` but blind to suspicion."""
-    return (member.incarnation, _rank(member.state), 0)
+def _standing(member: Summary | Record) -> tuple[int, int]:
+    """Which of two claims about one life wins, as `records.supersedes` but blind to suspicion."""
+    return (member.incarnation, _rank(member.state))

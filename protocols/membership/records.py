@@ -10,10 +10,9 @@ from typing import Annotated, TypeAlias
 import msgspec
 
 from overlay.errors import LocalProtocolError
-from overlay.ids import NodeId, WireName, check_name
+from overlay.ids import NodeId, Vid, WireName, check_name, vid_of
 
 MAX_INCARNATION = 1 << 42  # in ms: the year 2109. Leaves 20 bits for versions, see `first_version`
-FAR_FUTURE = 10 * 365 * 86_400_000  # ms: no two honest clocks and lives are farther apart
 MAX_ENDPOINTS = 8
 MAX_ACCUSERS = 17  # the first one and as many confirmations as can be configured
 DIGEST_MASK = (1 << 63) - 1  # 63 bits: msgspec checks bounds of signed integers only
@@ -44,6 +43,11 @@ class Record(msgspec.Struct, frozen=True, array_like=True, gc=False):
     endpoints: Annotated[tuple[Endpoint, ...], msgspec.Meta(max_length=MAX_ENDPOINTS)] = ()
     accusers: Annotated[tuple[WireName, ...], msgspec.Meta(max_length=MAX_ACCUSERS)] = ()
     abrupt: bool = False  # an accuser saw its link to the suspect close
+
+    @property
+    def vid(self) -> Vid:
+        """Where it sits on the ring."""
+        return vid_of(self.name)
 
     @property
     def present(self) -> bool:

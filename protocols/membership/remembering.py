@@ -10,20 +10,20 @@ from protocols.membership.messages import Ping
 from protocols.membership.records import Record, State
 
 KNOCK = "knock"
+KNOCKERS = 4  # members that knock in each period, however many there are
 BURST = 16  # of the dead tried at once after one of them answered: the whole partition healed
 BURST_PAUSE = 0.25  # of the knock period, between two bursts
 STRAY_SEQUENCE = 0  # no probe has it: the answer to a knock brings news, not a verdict
 
 
 class Remembrance(Watcher):
-    """Knocks at the dead, one per period; more eagerly once one of them answers."""
+    """Knocks at the dead, a few per period; more eagerly once one of them answers."""
 
     def __init__(self, core: Core, healed: Callable[[float], None]) -> None:
         self._core = core
         self._healed = healed  # told when one of the dead is back
         self._dead: list[NodeId] = []  # to draw from; names that came back are dropped lazily
         self._next_burst = 0.0
-        self.forgotten = 0
 
     def member_gone(self, record: Record, now: float) -> None:
         """Remember it, within bounds."""
@@ -31,15 +31,17 @@ class Remembrance(Watcher):
         gone = core.table.gone()
         while len(gone) > core.settings.max_dead:
             core.table.forget(next(iter(gone)))
-            self.forgotten += 1
+            core.counts.forgotten += 1
         if record.state == State.DEAD:
             self._dead.append(record.name)
         if gone and KNOCK not in core.alarms:
             core.alarms.set(KNOCK, self._pause())
 
     def _pause(self) -> float:
+        """The larger the zone, the rarer each member knocks: one that hears an answer suffices."""
         core = self._core
-        return core.settings.knock_period * (0.5 + core.rng.random())
+        turns = max(1.0, len(core.table) / KNOCKERS)
+        return core.settings.knock_period * turns * (0.5 + core.rng.random())
 
     def member_present(self, record: Record, now: float) -> None:
         """If it was dead for me, others may be back as well."""
@@ -56,7 +58,7 @@ class Remembrance(Watcher):
             if now - gone[name] < core.settings.remember_dead:
                 break
             core.table.forget(name)
-            self.forgotten += 1
+            core.counts.forgotten += 1
         self._knock(1)
         if gone:
             core.alarms.set(KNOCK, self._pause())

@@ -7,6 +7,7 @@ from collections.abc import Hashable
 from typing import Generic, Protocol, TypeVar
 
 from protocols.membership.attributes import Attribute
+from protocols.membership.counts import MembershipCounts
 from protocols.membership.records import Record
 
 
@@ -22,13 +23,13 @@ I = TypeVar("I", bound=_Item)  # noqa: E741 - an item
 class _Queue(Generic[I]):
     """The newest news first, then what was passed on least recently."""
 
-    __slots__ = ("_entries", "_limit", "bytes", "dropped")
+    __slots__ = ("_counts", "_entries", "_limit", "bytes")
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, counts: MembershipCounts) -> None:
         self._entries: OrderedDict[Hashable, tuple[I, int]] = OrderedDict()
         self._limit = limit
+        self._counts = counts
         self.bytes = 0
-        self.dropped = 0
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -42,7 +43,7 @@ class _Queue(Generic[I]):
         if len(self._entries) > self._limit:
             _, (oldest, _) = self._entries.popitem()
             self.bytes -= oldest.cost
-            self.dropped += 1
+            self._counts.news_dropped += 1
 
     def forget(self, key: Hashable) -> None:
         """Stop passing it on."""
@@ -80,17 +81,12 @@ class Rumours:
 
     __slots__ = ("attributes", "states")
 
-    def __init__(self, max_members: int, max_attributes: int) -> None:
-        self.states: _Queue[Record] = _Queue(max_members)
-        self.attributes: _Queue[Attribute] = _Queue(max_attributes)
+    def __init__(self, max_members: int, max_attributes: int, counts: MembershipCounts) -> None:
+        self.states: _Queue[Record] = _Queue(max_members, counts)
+        self.attributes: _Queue[Attribute] = _Queue(max_attributes, counts)
 
     def __bool__(self) -> bool:
         return len(self.states) > 0 or len(self.attributes) > 0
-
-    @property
-    def dropped(self) -> int:
-        """Pieces of news that the bounds cost; the anti-entropy brings them later."""
-        return self.states.dropped + self.attributes.dropped
 
     def take(
         self, room: int, receivers: int = 1

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
+from overlay.errors import InvariantViolation
 from overlay.ids import NodeId
 from protocols.membership.core import Core, Watcher
 from protocols.membership.probing import Prober
-from protocols.membership.records import Record
+from protocols.membership.records import Record, State
 from protocols.membership.suspicion import suspicion_timeout
 
 SUSPECT = "suspect"  # the alarm ("suspect", name): a suspect had its time
@@ -24,6 +25,20 @@ class Suspects(Watcher):
 
     def __len__(self) -> int:
         return len(self._since)
+
+    def check(self) -> None:
+        """There are never more suspects than members."""
+        if len(self._since) >= max(1, len(self._core.table)):
+            raise InvariantViolation(f"{self._core.me}: suspects more than all others")
+
+    def audit(self) -> None:
+        """Every suspect has an alarm that ends the suspicion, and nobody else has."""
+        core = self._core
+        suspects = [record.name for record in core.table.present() if record.state == State.SUSPECT]
+        if sorted(suspects) != sorted(self._since):
+            raise InvariantViolation(f"{core.me}: its suspects are not those in its view")
+        if not all((SUSPECT, name) in core.alarms for name in suspects):
+            raise InvariantViolation(f"{core.me}: a suspicion would never end")
 
     def member_suspected(self, record: Record, now: float) -> None:
         """Start or shorten its timeout; verify it, if I am near it on the ring."""

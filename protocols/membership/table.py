@@ -29,7 +29,7 @@ class MemberTable:
     """Implements `MembershipView`; only the machine changes it."""
 
     __slots__ = (
-        "_attributes", "_buckets", "_gone", "_records", "_ring", "_roster",
+        "_attributes", "_buckets", "_gone", "_records", "_ring", "_roster", "_touched",
         "digest", "me", "version", "zone",
     )  # fmt: skip
 
@@ -44,6 +44,7 @@ class MemberTable:
         self._roster: list[NodeId] = []  # the same names, in an order that is cheap to draw from
         self._buckets = [0] * BUCKETS
         self._gone: dict[NodeId, float] = {}  # when each was found dead or left, oldest first
+        self._touched: dict[NodeId, None] = {}  # changed since the last `check`
 
     # -- MembershipView -------------------------------------------------------------------------
 
@@ -114,7 +115,10 @@ class MemberTable:
         """Take a newer record of a member."""
         name = record.name
         old = self._records.get(name)
+        if old is not None and record.incarnation < old.incarnation:
+            raise InvariantViolation(f"{self.me}: {name}'s incarnation went back: {old}, {record}")
         mark = self._mark(name)
+        self._touched[name] = None
         self._records[name] = record
         if old is not None and old.life != record.life:
             # The new life starts without the attributes of the old one.
@@ -138,6 +142,9 @@ class MemberTable:
     def put_attribute(self, attribute: Attribute) -> None:
         """Take a newer version of an attribute of a known member."""
         mark = self._mark(attribute.member)
+        held = self.attribute_set(attribute.member)
+        if not held.is_news(attribute):
+            raise InvariantViolation(f"{self.me}: a version went back: {attribute}")
         self._writable(attribute.member).put(attribute)
         self._replace_mark(attribute.member, mark)
         self.version += 1
@@ -147,6 +154,7 @@ class MemberTable:
         del self._gone[name]
         del self._records[name]
         self._attributes.pop(name, None)
+        self._touched[name] = None
 
     def _writable(self, name: NodeId) -> AttributeSet:
         return self._attributes.setdefault(name, AttributeSet())
@@ -161,7 +169,7 @@ class MemberTable:
         record = self._records.get(name)
         if record is None or record.state > State.SUSPECT:
             return 0
-        mark = fingerprint(name, record.incarnation)
+        mark = fingerprint(name, record.incarnation, record.life)
         held = self._attributes.get(name)
         return mark if held is None else mark ^ held.digest
 
@@ -184,16 +192,32 @@ class MemberTable:
             != packed[at * BUCKET_BYTES : (at + 1) * BUCKET_BYTES]
         ]
 
+    # -- invariants -----------------------------------------------------------------------------
+
     def check(self) -> None:
-        """Raise InvariantViolation when the parts of the view disagree."""
-        present = sorted(record.name for record in self.present())
-        if present != sorted(self._roster) or present != sorted(self._ring):
-            raise InvariantViolation(f"{self.me}: ring, roster and records of {self.zone!r} differ")
-        gone = [record.name for record in self._records.values() if not record.present]
-        if sorted(gone) != sorted(self._gone):
-            raise InvariantViolation(f"{self.me}: the dead of {self.zone!r} are not all remembered")
-        digest = 0
-        for name in present:
-            digest ^= self._mark(name)
-        if digest != self.digest:
+        """Raise InvariantViolation when what changed since the last time does not fit together."""
+        if len(self._roster) != len(self._ring):
+            raise InvariantViolation(f"{self.me}: ring and roster of {self.zone!r} differ")
+        if len(self._records) != len(self._roster) + len(self._gone):
+            raise InvariantViolation(f"{self.me}: members of {self.zone!r} are lost or twice there")
+        while self._touched:
+            name, _ = self._touched.popitem()
+            record = self._records.get(name)
+            present = record is not None and record.present
+            if (name in self._ring) != present or (name in self._gone) == (present or not record):
+                raise InvariantViolation(f"{self.me}: {name} is misplaced in {self.zone!r}")
+
+    def audit(self) -> None:
+        """Check everything: for the end of a scenario, since it takes a look at each member."""
+        self.check()
+        if sorted(self._roster) != sorted(self._ring):
+            raise InvariantViolation(f"{self.me}: ring and roster of {self.zone!r} differ")
+        buckets = [0] * BUCKETS
+        for name, record in self._records.items():
+            if (name in self._ring) != record.present or (name in self._gone) == record.present:
+                raise InvariantViolation(f"{self.me}: {name} is misplaced in {self.zone!r}")
+            buckets[bucket_of(name)] ^= self._mark(name)
+        if buckets != self._buckets:
             raise InvariantViolation(f"{self.me}: the digest of {self.zone!r} is wrong")
+        if not self._attributes.keys() <= self._records.keys():
+            raise InvariantViolation(f"{self.me}: attributes of nobody in {self.zone!r}")
