@@ -273,7 +273,10 @@ class Core:
             if merged == claim:
                 merged = claim
         if merged is not known:
-            self._apply(known, merged, now, spread)
+            # Everybody must hear of a suspicion, but only its accusers of each confirmation.
+            self._apply(known, merged, now, spread and known.state == State.ALIVE)
+            if len(merged.accusers) == limit > len(known.accusers) and self.me in merged.accusers:
+                self._tell_accusers(merged)
         return ""
 
     def _objection(self, claim: Record, known: Record | None, source: Source) -> str:
@@ -330,7 +333,7 @@ class Core:
         if spread:
             self.spread(claim)
         else:
-            self.rumours.states.forget(claim.name)  # what was on its way is outdated
+            self.rumours.states.update(claim.name, claim)
             if self.rumours:  # perhaps there was nobody to tell so far
                 self.wake_gossip()
         moved = known is None or known.endpoints != claim.endpoints
@@ -378,14 +381,20 @@ class Core:
     # -- verdicts of my own ---------------------------------------------------------------------
 
     def accuse(self, name: NodeId, abrupt: bool, now: float) -> None:
-        """It did not answer me: tell everybody, and itself first."""
+        """It did not answer me: tell everybody, or those who said so first, and itself."""
         known = self.table.record(name)
         if known is None or not known.present:
             return
         suspicion = accused(known, (self.me,), abrupt, self.settings.confirmations + 1)
         if suspicion is not known:
-            self._apply(known, suspicion, now, spread=True)
+            self._apply(known, suspicion, now, spread=known.state == State.ALIVE)
         self.effects.send(name, Gossip((suspicion,)))
+        if known.accusers:
+            self._tell_accusers(suspicion)
+
+    def _tell_accusers(self, suspicion: Record) -> None:
+        others = [accuser for accuser in suspicion.accusers if accuser != self.me]
+        self.effects.send(others, Gossip((suspicion,)))
 
     def condemn(self, name: NodeId, now: float) -> None:
         """A suspect had its time."""

@@ -36,7 +36,9 @@ class _Queue(Generic[I]):
 
     def push(self, key: Hashable, item: I, repeats: int) -> None:
         """Queue it in front, instead of older news of the same key."""
-        self.forget(key)
+        older = self._entries.pop(key, None)
+        if older is not None:
+            self.bytes -= older[0].cost
         self._entries[key] = (item, repeats)
         self._entries.move_to_end(key, last=False)
         self.bytes += item.cost
@@ -45,11 +47,12 @@ class _Queue(Generic[I]):
             self.bytes -= oldest.cost
             self._counts.news_dropped += 1
 
-    def forget(self, key: Hashable) -> None:
-        """Stop passing it on."""
-        entry = self._entries.pop(key, None)
+    def update(self, key: Hashable, item: I) -> None:
+        """If news of that key is on its way, pass this on instead."""
+        entry = self._entries.get(key)
         if entry is not None:
-            self.bytes -= entry[0].cost
+            self._entries[key] = (item, entry[1])
+            self.bytes += item.cost - entry[0].cost
 
     def take(self, room: int, receivers: int) -> tuple[I, ...]:
         """What fits into `room` bytes, but at least one; counted as passed on to `receivers`."""
