@@ -66,8 +66,6 @@ class Zone:
     def settled(self, within: float = REMOVAL) -> Scenario:
         """Wait until all who run, and nobody else, are in every view, as they know themselves."""
         yield Until(self._agree, within=within, what="complete and equal views")
-        for name in self.stage.names:
-            self.membership(name).audit()
 
     def _agree(self) -> bool:
         running = self.stage.names
@@ -82,6 +80,8 @@ class Zone:
                     return False
                 if view.attributes(member.me) != member.view.attributes(member.me):
                     return False
+        for member in members:
+            member.audit()
         return True
 
     def without(self, gone: NodeId) -> Until:

@@ -53,3 +53,31 @@ the newcomer is refused. Where the two meet by gossip only (two partitions), the
 raises its incarnation whenever it is overtaken, and the newer one, overtaken `TWIN_PROOFS` times,
 stops itself with NameTaken.
 """
+
+from protocols.membership.config import MembershipSettings
+from protocols.membership.events import (
+    AttributesChanged,
+    MemberFailed,
+    MemberJoined,
+    MemberLeft,
+    MemberRefuted,
+    MemberSuspected,
+    NameTaken,
+    ZoneEntered,
+)
+from protocols.membership.interface import MembershipView
+from protocols.membership.machine import Membership
+
+__all__ = [
+    "AttributesChanged",
+    "MemberFailed",
+    "MemberJoined",
+    "MemberLeft",
+    "MemberRefuted",
+    "MemberSuspected",
+    "Membership",
+    "MembershipSettings",
+    "MembershipView",
+    "NameTaken",
+    "ZoneEntered",
+]

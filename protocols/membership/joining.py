@@ -20,24 +20,34 @@ MAX_CONTACTS = 256
 MAX_ADMISSIONS = 64  # newcomers at once whose name is being verified
 
 
+class Contact:
+    """Somebody who is asked to let me in."""
+
+    __slots__ = ("pieces", "tries")
+
+    def __init__(self, tries: int) -> None:
+        self.pieces: set[int] = set()  # of its view, that came
+        self.tries = tries  # that are left; negative: for ever
+
+
 class Joiner:
     """Asks every contact at the same time until each answered; the first answer suffices."""
 
     def __init__(self, core: Core, reconciler: Reconciler) -> None:
         self._core = core
         self._reconciler = reconciler
-        self._contacts: dict[NodeId, set[int]] = {}  # who did not answer; pieces that came
+        self._contacts: dict[NodeId, Contact] = {}  # who did not answer with all yet
         self._pause = core.settings.join_retry
         self.entered = False
 
-    def add(self, contacts: Iterable[NodeId], now: float) -> None:
-        """Ask these too, now."""
+    def add(self, contacts: Iterable[NodeId], tries: int = -1) -> None:
+        """Ask these too, now, and again until they answer or `tries` are used up."""
         fresh = [
             name for name in dict.fromkeys(contacts)
             if name != self._core.me and name not in self._contacts
         ][: MAX_CONTACTS - len(self._contacts)]  # fmt: skip
         for name in fresh:
-            self._contacts[name] = set()
+            self._contacts[name] = Contact(tries)
         if fresh and not self._core.silent:
             self._ask(fresh[: self._core.settings.join_parallel])
             self._pause = self._core.settings.join_retry
@@ -51,10 +61,12 @@ class Joiner:
     def on_alarm(self, now: float) -> None:
         """Ask those who kept silent again, a random few of them at once."""
         core = self._core
-        if self.entered:  # whoever is a member of my zone by now need not let me in again
-            self._contacts = {
-                name: pieces for name, pieces in self._contacts.items() if name not in core.table
-            }
+        self._contacts = {
+            name: contact
+            for name, contact in self._contacts.items()
+            # Whoever is a member of my zone by now need not let me in again.
+            if contact.tries and not (self.entered and name in core.table)
+        }
         silent = list(self._contacts)
         if not silent:
             return
@@ -65,6 +77,8 @@ class Joiner:
     def _ask(self, contacts: list[NodeId]) -> None:
         core = self._core
         mine = core.myself
+        for name in contacts:
+            self._contacts[name].tries -= 1
         attributes = tuple(core.table.attribute_set(core.me))
         core.effects.send(
             contacts, Join(mine.life, mine.born, mine.incarnation, mine.endpoints, attributes)
@@ -73,8 +87,8 @@ class Joiner:
     def on_reply(self, src: NodeId, reply: JoinReply, now: float) -> None:
         """Take one piece of a contact's view; with the last one I am a member."""
         core = self._core
-        pieces = self._contacts.get(src)
-        if reply.life != core.myself.life or pieces is None:
+        contact = self._contacts.get(src)
+        if reply.life != core.myself.life or contact is None:
             return  # meant for a namesake, or not asked for
         if reply.piece >= reply.pieces or reply.pieces > core.settings.max_members:
             raise RemoteProtocolError("member-list-too-long", f"{reply.pieces} pieces")
@@ -83,8 +97,8 @@ class Joiner:
                 raise RemoteProtocolError("far-future-incarnation", f"floor {reply.floor}")
             core.raise_floor(reply.floor, now)
             self._ask([src])
-        pieces.add(reply.piece)
-        if len(pieces) == reply.pieces:
+        contact.pieces.add(reply.piece)
+        if len(contact.pieces) == reply.pieces:
             del self._contacts[src]
             if not self._contacts:
                 core.alarms.cancel(JOIN)

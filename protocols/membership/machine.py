@@ -56,6 +56,8 @@ from protocols.membership.records import MAX_INCARNATION
 from protocols.membership.remembering import KNOCK, Remembrance
 from protocols.membership.suspects import SUSPECT, Suspects
 
+MET_TRIES = 6  # Joins to a peer that nobody said to be of this zone: half a minute's worth
+
 
 def _everybody(_name: NodeId, _zone: Scope) -> bool:
     return True
@@ -109,7 +111,7 @@ class Membership(OverlayProtocol):
         self._joiner = Joiner(self._core, self._reconciler)
         self._doorkeeper = Doorkeeper(self._core, self._prober)
         self._core.watchers += [self._prober, self._suspects, self._remembrance]
-        self._joiner.add(contacts, 0.0)
+        self._joiner.add(contacts)
         self._here = here
         self._first_attributes = dict(attributes or {})
 
@@ -147,8 +149,12 @@ class Membership(OverlayProtocol):
 
     def join(self, contacts: Iterable[NodeId], now: float) -> None:
         """Ask these members, too, to let this node in."""
-        self._core.clock.read(now)
-        self._joiner.add(contacts, self._core.clock.steady)
+        self._ask(contacts, now)
+
+    def _ask(self, contacts: Iterable[NodeId], now: float, tries: int = -1) -> None:
+        if not self._core.silent:
+            self._core.clock.read(now)
+        self._joiner.add(contacts, tries)
 
     def set_attribute(self, key: str, value: Value, now: float) -> None:
         """Set an attribute of this node; everybody learns of it."""
@@ -232,7 +238,7 @@ class Membership(OverlayProtocol):
 
     def _on_peer_met(self, met: PeerMet, now: float) -> None:
         if met.peer not in self._core.table:
-            self.join([met.peer], now)
+            self._ask([met.peer], now, MET_TRIES)  # it may belong to another zone
 
     def _on_gossip(self, src: NodeId, gossip: Gossip, now: float) -> None:
         self._core.learn(src, gossip.news, gossip.attributes, now)

@@ -22,7 +22,7 @@ class Remembrance(Watcher):
     def __init__(self, core: Core, healed: Callable[[float], None]) -> None:
         self._core = core
         self._healed = healed  # told when one of the dead is back
-        self._dead: list[NodeId] = []  # to draw from; names that came back are dropped lazily
+        self._dead: dict[NodeId, None] = {}  # of those who are gone: who left is not knocked at
         self._next_burst = 0.0
 
     def member_gone(self, record: Record, now: float) -> None:
@@ -30,10 +30,9 @@ class Remembrance(Watcher):
         core = self._core
         gone = core.table.gone()
         while len(gone) > core.settings.max_dead:
-            core.table.forget(next(iter(gone)))
-            core.counts.forgotten += 1
-        if record.state == State.DEAD:
-            self._dead.append(record.name)
+            self._forget(next(iter(gone)))
+        if record.state == State.DEAD and record.name in gone:
+            self._dead[record.name] = None
         if gone and KNOCK not in core.alarms:
             core.alarms.set(KNOCK, self._pause())
 
@@ -45,8 +44,7 @@ class Remembrance(Watcher):
 
     def member_present(self, record: Record, now: float) -> None:
         """If it was dead for me, others may be back as well."""
-        if record.name in self._dead:
-            self._dead.remove(record.name)
+        if self._dead.pop(record.name, 0) is None:
             self._healed(now)
             self.burst(now)
 
@@ -57,8 +55,7 @@ class Remembrance(Watcher):
         for name in list(gone):
             if now - gone[name] < core.settings.remember_dead:
                 break
-            core.table.forget(name)
-            core.counts.forgotten += 1
+            self._forget(name)
         self._knock(1)
         if gone:
             core.alarms.set(KNOCK, self._pause())
@@ -69,18 +66,14 @@ class Remembrance(Watcher):
             self._next_burst = now + BURST_PAUSE * self._core.settings.knock_period
             self._knock(BURST)
 
+    def _forget(self, name: NodeId) -> None:
+        self._core.table.forget(name)
+        self._core.counts.forgotten += 1
+        self._dead.pop(name, None)
+
     def _knock(self, count: int) -> None:
         core = self._core
-        drawn: dict[NodeId, None] = {}
-        for _ in range(2 * count):
-            if not self._dead or len(drawn) == count:
-                break
-            at = int(core.rng.random() * len(self._dead))
-            name = self._dead[at]
-            known = core.table.record(name)
-            if known is None or known.state != State.DEAD:
-                self._dead[at] = self._dead[-1]
-                self._dead.pop()
-            elif name not in drawn:
-                drawn[name] = None
-                core.effects.send(name, Ping(STRAY_SEQUENCE, core.table.digest, (known,)))
+        for name in core.rng.sample(list(self._dead), min(count, len(self._dead))):
+            verdict = core.table.record(name)
+            if verdict is not None:
+                core.effects.send(name, Ping(STRAY_SEQUENCE, core.table.digest, (verdict,)))
