@@ -159,7 +159,7 @@ class Doorkeeper:
         core = self._core
         known = core.table.record(src)
         if join.incarnation > core.horizon.limit:
-            days = (join.incarnation - core.horizon.limit) // CLOCK_ERROR + 1
+            days = round((join.incarnation - core.horizon.limit) / CLOCK_ERROR) + 1
             self._refuse(src, join, f"your clock is {days} days ahead of this zone's: set it")
             raise RemoteProtocolError("far-future-incarnation", f"{src} joins {core.zone!r}")
         floor = known.incarnation if known is not None and known.life != join.life else 0

@@ -100,15 +100,14 @@ class MemberTable:
         """Up to `count` different random members, neither me nor `besides`."""
         roster = self._roster
         size = len(roster)
-        if size - 1 <= count + len(besides):
-            return [name for name in roster if name != self.me and name not in besides][:count]
+        if size < 2 * (count + len(besides) + 1):
+            others = [name for name in roster if name != self.me and name not in besides]
+            return rng.sample(others, min(count, len(others)))
         drawn: list[NodeId] = []
-        for _ in range(8 * count + 8):  # each misses seldom: a bound for the unlucky
+        while len(drawn) < count:  # each try hits with at least one half
             name = roster[int(rng.random() * size)]
             if name != self.me and name not in besides and name not in drawn:
                 drawn.append(name)
-                if len(drawn) == count:
-                    break
         return drawn
 
     def put(self, record: Record, now: float) -> None:

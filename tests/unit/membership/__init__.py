@@ -1,0 +1,1 @@
+"""Membership: the exact effects of every message, alarm and command."""

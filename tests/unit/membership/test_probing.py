@@ -1,0 +1,231 @@
+"""Asking whether members are there: directly, through helpers, urgently."""
+
+from __future__ import annotations
+
+import pytest
+
+from overlay.protocol import LinkLost
+from protocols.membership.config import MembershipSettings
+from protocols.membership.events import MemberSuspected
+from protocols.membership.machine import Membership
+from protocols.membership.messages import Ack, Gossip, IndirectAck, Ping, PingRequest, Sync
+from tests.recording import CancelTimer, Recorded, Send, SetTimer
+from tests.unit.membership.member import (
+    ALIVE,
+    DEAD,
+    SUSPECT,
+    ZONE,
+    Member,
+    about,
+    events,
+    record,
+    sent,
+)
+
+LAN = MembershipSettings()
+
+
+def digest(member: Member) -> int:
+    return member.membership._core.table.digest
+
+
+def probe(member: Member) -> tuple[str, int, list[Recorded]]:
+    """Let the next probe begin: whom it asks, under which number, and all effects."""
+    effects = member.ring("probe")
+    (ping,) = sent(effects, Ping)
+    assert isinstance(ping.msg, Ping)
+    return ping.to, ping.msg.sequence, effects
+
+
+def fail(member: Member) -> tuple[str, list[Recorded]]:
+    """Let a probe end without an answer; whom it accused, and with which effects."""
+    target, sequence, _ = probe(member)
+    member.ring(("wait", sequence))
+    return target, member.ring(("wait", sequence))
+
+
+def test_a_probe_asks_one_member_and_waits() -> None:
+    member = Member("a", "b", "c")
+    target, sequence, effects = probe(member)
+    assert effects[1:] == [
+        Send(target, Ping(sequence, digest(member))),
+        SetTimer(("wait", sequence), about(member.now + LAN.probe_timeout)),
+    ]
+    (again,) = [one for one in effects[:1] if isinstance(one, SetTimer)]
+    assert again.key == "probe"
+    assert 0.45 <= again.at - member.now <= 0.55, "twice in a period, not in step with others"
+
+
+def test_an_answer_ends_the_probe() -> None:
+    member = Member("a", "b")
+    target, sequence, _ = probe(member)
+    effects = member.hear(target, Ack(sequence, 1, digest(member)))
+    assert effects == [CancelTimer(("wait", sequence))]
+    assert ("wait", sequence) not in member.effects.timers
+
+
+def test_each_second_probe_goes_to_the_successor_and_the_others_reach_everybody() -> None:
+    names = [f"n{number}" for number in range(8)]
+    member = Member(*names)
+    asked = []
+    for _ in range(2 * len(names)):
+        target, sequence, _ = probe(member)
+        member.hear(target, Ack(sequence, 1, digest(member)))
+        asked.append(target)
+    (successor,) = member.membership.view.ring().successors("me", 1)
+    assert asked[0::2] == [successor] * len(names)
+    assert len(set(asked[1::2])) >= len(names) - 1, "a round asks each once"
+
+
+def test_silence_brings_helpers_and_a_second_try() -> None:
+    member = Member(*"abcdefgh")
+    target, sequence, _ = probe(member)
+    effects = member.ring(("wait", sequence))
+    assert effects[0] == Send(target, Ping(sequence, digest(member)))
+    helpers = sent(effects, PingRequest)
+    assert len({helper.to for helper in helpers}) == LAN.helpers
+    assert target not in {helper.to for helper in helpers}
+    assert all(helper.msg == PingRequest(sequence, target) for helper in helpers)
+    deadline = about(member.now + LAN.indirect_timeout)
+    assert effects[-1] == SetTimer(("wait", sequence), deadline)
+
+
+def test_a_helper_that_reached_it_ends_the_probe() -> None:
+    member = Member(*"abcdefgh")
+    target, sequence, _ = probe(member)
+    helpers = [helper.to for helper in sent(member.ring(("wait", sequence)), PingRequest)]
+    bystander = next(name for name in "abcdefgh" if name not in (*helpers, target))
+    assert member.hear(bystander, IndirectAck(sequence, True, 1)) == [], "nobody asked it"
+    member.hear(helpers[0], IndirectAck(sequence, True, 1))
+    assert ("wait", sequence) not in member.effects.timers
+
+
+def test_who_answers_nobody_is_suspected_and_hears_of_it_itself() -> None:
+    member = Member(*"abcdefgh")
+    target, sequence, _ = probe(member)
+    for helper in sent(member.ring(("wait", sequence)), PingRequest):
+        member.hear(helper.to, IndirectAck(sequence, False))
+    effects = member.ring(("wait", sequence))
+    suspicion = record(target, SUSPECT, accusers=("me",))
+    assert events(effects) == [MemberSuspected(ZONE, target, "me")]
+    assert sent(effects, Gossip) == [(target, Gossip((suspicion,)))]
+    assert member.view(target) == suspicion
+    assert member.membership.health == 0, "helpers reported, so the fault is not mine"
+
+
+def test_who_hears_from_no_helper_either_doubts_itself() -> None:
+    member = Member(*"abcdefgh")
+    fail(member)
+    assert member.membership.health == 1
+    _, _, effects = probe(member)
+    (deadline,) = [one for one in effects if isinstance(one, SetTimer) and one.key != "probe"]
+    assert deadline.at - member.now == about(2 * LAN.probe_timeout)
+    target, sequence, _ = probe(member)
+    member.hear(target, Ack(sequence, 1, digest(member)))
+    assert member.membership.health == 0
+
+
+def test_a_ping_is_answered_with_this_life_and_news() -> None:
+    member = Member("a")
+    effects = member.hear("a", Ping(7, digest(member)))
+    assert effects == [Send("a", Ack(7, member.life, digest(member)))]
+    effects = member.hear("a", Ping(8, digest(member), (record("b"),)))
+    (answer,) = sent(effects, Ack)
+    assert answer.msg == Ack(8, member.life, digest(member), (record("b"),))
+    assert sent(effects, Sync) != [], "its digest was told before it could know"
+
+
+def test_a_ping_tells_a_suspect_and_a_dead_what_is_held_of_them() -> None:
+    member = Member("a", "b")
+    member.hear("b", Gossip((record("a", SUSPECT, accusers=("b",)),)))
+    for _ in range(9):
+        member.ring("gossip")
+    (answer,) = sent(member.hear("a", Ping(7, digest(member))), Ack)
+    assert isinstance(answer.msg, Ack)
+    assert answer.msg.news == (member.view("a"),)
+
+
+def test_an_accusation_in_a_ping_is_refuted_in_its_answer() -> None:
+    member = Member("a")
+    mine = member.view("me")
+    accusation = record("me", SUSPECT, mine.incarnation, life=mine.life, accusers=("a",))
+    effects = member.hear("a", Ping(7, digest(member), (accusation,)))
+    (answer,) = sent(effects, Ack)
+    assert isinstance(answer.msg, Ack)
+    assert answer.msg.news == (member.view("me"),)
+    assert member.view("me").incarnation == mine.incarnation + 1
+    assert sent(effects, Gossip) == [("a", Gossip((member.view("me"),)))], "its accuser first"
+    assert member.membership.counts.defended == 1
+
+
+def test_a_helper_asks_and_reports_an_answer() -> None:
+    member = Member("a", "b")
+    effects = member.hear("a", PingRequest(40, "b"))
+    (ping,) = sent(effects, Ping)
+    assert ping.to == "b"
+    assert isinstance(ping.msg, Ping)
+    report = member.hear("b", Ack(ping.msg.sequence, 1, digest(member)))
+    assert sent(report, IndirectAck) == [("a", IndirectAck(40, True, 1))]
+    again = member.hear("b", Ack(ping.msg.sequence, 1, digest(member)))
+    assert sent(again, IndirectAck) == []
+
+
+def test_a_helper_reports_silence_as_well() -> None:
+    member = Member("a", "b")
+    (ping,) = sent(member.hear("a", PingRequest(40, "b")), Ping)
+    assert isinstance(ping.msg, Ping)
+    report = member.ring(("relay", ping.msg.sequence))
+    assert sent(report, IndirectAck) == [("a", IndirectAck(40, False))]
+
+
+def test_a_helper_speaks_for_itself_and_for_no_stranger() -> None:
+    member = Member("a")
+    yes, no = member.hear("a", PingRequest(1, "me")), member.hear("a", PingRequest(2, "nobody"))
+    assert yes == [Send("a", IndirectAck(1, True, member.life))]
+    assert no == [Send("a", IndirectAck(2, False))]
+    assert member.membership.counts.relays_refused == 1
+
+
+def test_a_lost_link_starts_an_urgent_probe_and_is_no_verdict() -> None:
+    member = Member(*"abcdefgh")
+    effects = member.tell(LinkLost("a"))
+    (ping,) = sent(effects, Ping)
+    assert isinstance(ping.msg, Ping)
+    assert ping.to == "a"
+    assert len(sent(effects, PingRequest)) == LAN.helpers
+    deadline = about(member.now + LAN.indirect_timeout)
+    assert effects[-1] == SetTimer(("wait", ping.msg.sequence), deadline)
+    assert events(effects) == []
+    member.hear("a", Ack(ping.msg.sequence, 1, digest(member)))
+    assert member.view("a").state == ALIVE, "it only reconnected"
+    assert ("wait", ping.msg.sequence) not in member.effects.timers
+
+
+def test_an_urgent_probe_in_vain_is_an_abrupt_suspicion() -> None:
+    member = Member(*"abcdefgh")
+    (ping,) = sent(member.tell(LinkLost("a")), Ping)
+    assert isinstance(ping.msg, Ping)
+    member.ring(("wait", ping.msg.sequence))
+    assert member.view("a") == record("a", SUSPECT, accusers=("me",), abrupt=True)
+
+
+def test_a_lost_link_makes_a_probe_under_way_urgent() -> None:
+    member = Member(*"abcdefgh")
+    target, sequence, _ = probe(member)
+    effects = member.tell(LinkLost(target))
+    assert sent(effects, Ping) == [(target, Ping(sequence, digest(member)))]
+    assert len(sent(effects, PingRequest)) == LAN.helpers
+
+
+@pytest.mark.parametrize("peer", ["stranger", "me", "dead"])
+def test_links_to_nobody_of_interest_may_break(peer: str) -> None:
+    member = Member("a")
+    member.hear("a", Gossip((record("dead", DEAD),)))
+    assert member.tell(LinkLost(peer)) == []
+
+
+def test_alone_there_is_nobody_to_ask() -> None:
+    member = Member()
+    assert sent(member.ring("probe"), Ping) == []
+    assert "probe" in member.effects.timers
+    assert isinstance(member.membership, Membership)
