@@ -66,10 +66,12 @@ class Member:
         self._events = self.membership.event_handlers()
         if others:
             self.hear(others[0], Gossip(tuple(record(name) for name in others)))
-            for _ in range(20):  # pass it all on, so that later packets hold later news only
-                if "gossip" not in self.effects.timers:
-                    break
-                self.ring("gossip")
+            self.gossip_all()
+
+    def gossip_all(self) -> None:
+        """Pass all news on, so that later packets hold later news only."""
+        while "gossip" in self.effects.timers:
+            self.ring("gossip")
 
     def view(self, name: NodeId) -> Record:
         """What it knows of somebody."""

@@ -138,8 +138,7 @@ def test_a_ping_is_answered_with_this_life_and_news() -> None:
 def test_a_ping_tells_a_suspect_and_a_dead_what_is_held_of_them() -> None:
     member = Member("a", "b")
     member.hear("b", Gossip((record("a", SUSPECT, accusers=("b",)),)))
-    for _ in range(9):
-        member.ring("gossip")
+    member.gossip_all()
     (answer,) = sent(member.hear("a", Ping(7, digest(member))), Ack)
     assert isinstance(answer.msg, Ack)
     assert answer.msg.news == (member.view("a"),)

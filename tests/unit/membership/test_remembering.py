@@ -1,0 +1,56 @@
+"""The dead are remembered for a while, and tried: a partition may have healed."""
+
+from __future__ import annotations
+
+from protocols.membership.config import MembershipSettings
+from protocols.membership.messages import Ack, Gossip, Ping
+from tests.recording import Send
+from tests.unit.membership.member import ALIVE, BIRTH, DEAD, LEFT, Member, record, sent
+
+
+def test_a_knock_tells_the_dead_that_it_is_held_to_be_dead() -> None:
+    member = Member("a", "b")
+    member.hear("b", Gossip((record("a", DEAD),)))
+    digest = member.membership._core.table.digest
+    knock = Send("a", Ping(0, digest, (record("a", DEAD),)))
+    began = member.now
+    assert knock in member.ring("knock")
+    assert 1.0 <= member.now - began <= 3.0
+    assert "knock" in member.effects.timers
+
+
+def test_an_answer_brings_it_back_and_makes_the_others_be_tried() -> None:
+    member = Member("a", "b", "c", "d")
+    member.hear("d", Gossip((record("a", DEAD), record("b", DEAD), record("c", LEFT))))
+    effects = member.hear("a", Ack(0, 1, 0, (record("a", ALIVE, BIRTH + 1),)))
+    assert "a" in member.membership.view
+    assert [ping.to for ping in sent(effects, Ping)] == ["b"], "who left is not disturbed"
+    assert "sync-next" in member.effects.timers
+
+
+def test_a_large_zone_knocks_together_as_often_as_a_small_one() -> None:
+    member = Member(*(f"n{number}" for number in range(100)))
+    member.hear("n1", Gossip((record("n0", DEAD),)))
+    pause = member.effects.timers["knock"] - member.now
+    assert 25 * 1.0 <= pause <= 25 * 3.0
+
+
+def test_the_dead_are_forgotten_after_a_while() -> None:
+    member = Member("a", "b", settings=MembershipSettings(remember_dead=10.0))
+    member.hear("b", Gossip((record("a", DEAD),)))
+    began = member.now
+    while "knock" in member.effects.timers:
+        member.ring("knock")
+    assert member.membership.view.record("a") is None
+    assert 10.0 <= member.now - began <= 14.0
+    assert member.membership.counts.forgotten == 1
+
+
+def test_no_more_than_a_bound_are_remembered() -> None:
+    names = [f"n{number}" for number in range(10)]
+    member = Member("a", *names, settings=MembershipSettings(max_dead=3))
+    for name in names:
+        member.hear("a", Gossip((record(name, DEAD),)))
+    known = [name for name in names if member.membership.view.record(name)]
+    assert known == names[-3:]
+    assert member.membership.counts.forgotten == 7
