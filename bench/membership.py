@@ -8,11 +8,12 @@ nodes alone, whatever they do, make a simulation slower than a processor's cache
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from random import Random
 from time import process_time
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -24,6 +25,8 @@ from overlay.sim import Delay, Loss, Simulator
 from protocols.membership.config import MembershipSettings
 from protocols.membership.events import MemberFailed, MemberSuspected
 from protocols.membership.machine import Membership
+
+T = TypeVar("T")
 
 NAME = "membership"
 
@@ -258,6 +261,11 @@ def freeze_again(zone: Zone, name: NodeId) -> None:
 # -- the report -----------------------------------------------------------------------------------
 
 
+def measure(options: Options, case: Callable[..., T], *args: Any) -> T:
+    """Measure in a process of its own, unless nothing depends on the figures."""
+    return case(*args) if options.quick else measure_alone(case, *args)
+
+
 def run(options: Options) -> Report:
     """Measure everything, each case in a process of its own."""
     report = Report(NAME, machine())
@@ -270,7 +278,7 @@ def run(options: Options) -> Report:
 def _report_costs(report: Report, options: Options) -> None:
     sizes, idle = ((5, 10, 20), 2.0) if options.quick else (SIZES, IDLE)
     costs: dict[int, list[Cost]] = {
-        size: [measure_alone(cost, size, seed, idle) for seed in range(options.repeats)]
+        size: [measure(options, cost, size, seed, idle) for seed in range(options.repeats)]
         for size in sizes
     }
     for size, repeats in costs.items():
@@ -291,7 +299,7 @@ def _report_costs(report: Report, options: Options) -> None:
         name = f"{what} ({unit}), n = {large} against n = {middle}"
         report.require(name, large_one.median / small_one.median, "×", "at most", 1.5)
     split = [
-        measure_alone(cpu_in_small_zones, large, large // middle, seed, idle)
+        measure(options, cpu_in_small_zones, large, large // middle, seed, idle)
         for seed in range(options.repeats)
     ]
     case = f"CPU, idle, n = {large} in zones of {middle}"
@@ -303,7 +311,7 @@ def _report_costs(report: Report, options: Options) -> None:
 def _report_detection(report: Report, options: Options) -> None:
     size, victims = (10, 3) if options.quick else (WATCHED, VICTIMS)
     for frozen in (True, False):
-        found = measure_alone(_detection, size, victims, frozen)
+        found = measure(options, _detection, size, victims, frozen)
         how = "frozen" if frozen else "killed"
         report.add(f"{how}: first suspicion, n = {size}", "s", found.suspected)
         report.add(f"{how}: removed everywhere, n = {size}", "s", found.removed)
@@ -326,7 +334,7 @@ def _report_detection(report: Report, options: Options) -> None:
                 1,
             )
     for size in (10, 20) if options.quick else (10, 1000):
-        found = measure_alone(_detection, size, 3, False)
+        found = measure(options, _detection, size, 3, False)
         report.add(f"killed: removed everywhere, n = {size}", "s", found.removed)
 
 
@@ -336,7 +344,7 @@ def _detection(size: int, victims: int, frozen: bool) -> Detection:
 
 def _report_mistakes(report: Report, options: Options) -> None:
     size, seconds = (10, 20.0) if options.quick else (LOSSY, LOSSY_SECONDS)
-    removed = measure_alone(false_removals, size, seconds, 1, "0.05")
+    removed = measure(options, false_removals, size, seconds, 1, "0.05")
     name = f"false removals, 5 % loss, {seconds / 60:g} min, n = {size}"
     report.add(name, "removals", [removed])
     report.require(name, removed, "removals", "at most", 0)
@@ -346,7 +354,7 @@ def _report_mistakes(report: Report, options: Options) -> None:
         ("freezing", f"10 % freeze for {SLOW_BY:g} s at random"),
         ("late", f"10 % handle each frame up to {SLOW_BY:g} s late"),
     ):
-        removed = measure_alone(false_removals, size, hours * 3600 / size, 1, network)
+        removed = measure(options, false_removals, size, hours * 3600 / size, 1, network)
         rate = removed * 100 / hours
         name = f"false removals, {case}, n = {size}, {hours:g} node-hours"
         report.add(name, "1/(100 node-hours)", [rate])
