@@ -12,7 +12,9 @@ from overlay.scenario import Scenario, ScenarioFailed, Stage, Until
 
 
 @pytest.mark.parametrize("secure", [False, True], ids=["insecure", "secure"])
-@pytest.mark.parametrize("name", ["echo-basic", "echo-churn"])
+@pytest.mark.parametrize(
+    "name", ["echo-basic", "echo-churn", "membership-basic", "membership-churn"]
+)
 def test_a_scenario_holds_over_zeromq(name: str, secure: bool) -> None:
     entry = find(name)
     trio.run(partial(play, entry.script, size=entry.nodes, seed=1, secure=secure))
