@@ -10,7 +10,7 @@ from overlay.ids import NodeId
 from overlay.scenario import Pause, Scenario, Stage, Until
 from protocols.membership.attributes import Value
 from protocols.membership.config import MembershipSettings
-from protocols.membership.events import MemberFailed, MemberJoined, MemberLeft
+from protocols.membership.events import MemberFailed, MemberJoined, MemberLeft, MemberSuspected
 from protocols.membership.machine import Membership
 
 ZONE = "z"
@@ -25,6 +25,7 @@ class Zone:
     def __init__(self, stage: Stage) -> None:
         self.stage = stage
         self.names = [f"m{index}" for index in range(stage.size)]
+        self.suspected: list[tuple[NodeId, NodeId]] = []  # who heard that whom does not answer
         self.failed: list[tuple[NodeId, NodeId]] = []  # who held whom to be dead
         self.left: list[tuple[NodeId, NodeId]] = []
         self._joined: dict[tuple[Membership, NodeId], int] = {}
@@ -38,6 +39,9 @@ class Zone:
                 Membership, LAN, ZONE, zone=ZONE, contacts=seeds, attributes=attributes
             )
             host.listen(MemberJoined, lambda event: self._check_order(membership, event))
+            host.listen(
+                MemberSuspected, lambda event: self.suspected.append((host.me, event.member))
+            )
             host.listen(MemberFailed, lambda event: self._on_failed(host.me, event))
             host.listen(MemberLeft, lambda event: self.left.append((host.me, event.member)))
 
@@ -203,6 +207,7 @@ def seeds_dead(stage: Stage) -> Scenario:
     zone.set(zone.names[-1], "alone", True)
     yield from zone.settled()
     assert zone.removed_but(seeds) == []
+    yield Pause(stage.rng.uniform(2, 10))  # whatever was under way to them is lost
     for seed in seeds:  # they know nobody but each other: the others must find them
         stage.restart(seed)
     yield from zone.settled()
