@@ -241,6 +241,8 @@ class Core:
                 return objection
         elif claim.state == State.SUSPECT:
             return self._more_accusers(known, claim, now, spread)
+        else:
+            claim = _shared(ended(known, claim.state), claim)
         if source is Source.MEMORY and not claim.present:
             if known is None:
                 return ""  # neither of us needs to remember it
@@ -266,17 +268,12 @@ class Core:
         if not all(map(is_good_name, claim.accusers)):
             return "bad-name"
         limit = self.settings.confirmations + 1
-        if known.state == State.ALIVE and len(claim.accusers) <= limit:
-            merged = claim  # shared between nodes of a simulation
-        else:
-            merged = accused(known, claim.accusers, claim.abrupt, limit)
-            if merged == claim:
-                merged = claim
+        merged = _shared(accused(known, claim.accusers, claim.abrupt, limit), claim)
         if merged is not known:
             # Everybody must hear of a suspicion, but only its accusers of each confirmation.
             self._apply(known, merged, now, spread and known.state == State.ALIVE)
             if len(merged.accusers) == limit > len(known.accusers) and self.me in merged.accusers:
-                self._tell_accusers(merged)
+                self._tell_accusers(merged, merged)
         return ""
 
     def _objection(self, claim: Record, known: Record | None, source: Source) -> str:
@@ -291,12 +288,11 @@ class Core:
             self.horizon.trust(claim.incarnation)
         elif claim.incarnation > self.horizon.limit:
             return "far-future-incarnation"
-        if known is None or known.life != claim.life:
-            if not self.may_join(claim.name, self.zone):
-                return "zone-not-allowed"
-            appears = claim.present and (known is None or not known.present)
-            if appears and len(self.table) >= self.settings.max_members:
-                return "too-many-members"
+        if (known is None or known.life != claim.life) and not self.may_join(claim.name, self.zone):
+            return "zone-not-allowed"
+        appears = claim.present and (known is None or not known.present)
+        if appears and len(self.table) >= self.settings.max_members:
+            return "too-many-members"
         return ""
 
     def _claim_about_me(self, claim: Record, now: float) -> str:
@@ -312,8 +308,7 @@ class Core:
                 self.counts.defended += 1
                 self.health.worse()  # others could not reach me: perhaps it is my fault
                 self.reassert(claim.incarnation, now)
-                if claim.accusers:  # the verdict is theirs: they must know before all others
-                    self.effects.send(claim.accusers, Gossip((self.myself,)))
+                self._tell_accusers(claim, self.myself)  # the verdict is theirs
                 return ""
         elif claim.seniority < mine.seniority and claim.state == State.ALIVE:
             # Only that life itself can have gone above mine. Old memories may do so too, but each
@@ -389,12 +384,13 @@ class Core:
         if suspicion is not known:
             self._apply(known, suspicion, now, spread=known.state == State.ALIVE)
         self.effects.send(name, Gossip((suspicion,)))
-        if known.accusers:
-            self._tell_accusers(suspicion)
+        self._tell_accusers(suspicion, suspicion)
 
-    def _tell_accusers(self, suspicion: Record) -> None:
-        others = [accuser for accuser in suspicion.accusers if accuser != self.me]
-        self.effects.send(others, Gossip((suspicion,)))
+    def _tell_accusers(self, suspicion: Record, news: Record) -> None:
+        """Those whose verdict it is must know before all others."""
+        others = [name for name in suspicion.accusers if name != self.me and name in self.table]
+        if others:
+            self.effects.send(others, Gossip((news,)))
 
     def condemn(self, name: NodeId, now: float) -> None:
         """A suspect had its time."""
@@ -422,3 +418,8 @@ class Core:
                 self.rumours.attributes.push((member, attribute.key), attribute, self.repeats)
             self.wake_gossip()
         self.emit(AttributesChanged(self.zone, member, tuple(a.key for a in changed)))
+
+
+def _shared(mine: Record, theirs: Record) -> Record:
+    """The peer's object where it says the same: nodes of a simulation then hold one for all."""
+    return theirs if mine == theirs else mine

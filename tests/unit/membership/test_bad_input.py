@@ -27,7 +27,7 @@ from protocols.membership.messages import (
     SyncSummary,
 )
 from protocols.membership.records import MAX_INCARNATION, Record, State
-from tests.unit.membership.member import BIRTH, DEAD, SUSPECT, ZONE, Member, record
+from tests.unit.membership.member import BIRTH, DEAD, SUSPECT, ZONE, Member, record, sent
 
 FAR = BIRTH + 2 * CLOCK_ERROR
 
@@ -158,3 +158,29 @@ def test_a_host_counts_what_it_refuses() -> None:
 def test_every_message_bounds_its_lists() -> None:
     assert len(MESSAGES) == 11
     assert MAX_NEWS == 1024
+
+
+def test_a_verdict_says_nothing_but_the_verdict() -> None:
+    """Endpoints, birth and accusers of the life in question stay as its owner told them."""
+    member = Member("a", "b")
+    for state in (SUSPECT, DEAD):
+        forged = Record("a", BIRTH, state, 1, BIRTH + 9, ("tcp://evil:1",), (), False)
+        member.hear("b", Gossip((forged,)))
+        assert member.view("a") == record("a", state)
+
+
+def test_one_who_comes_back_to_a_full_zone_must_wait() -> None:
+    member = Member("a", "b", settings=MembershipSettings(max_members=3))
+    member.hear("b", Gossip((record("a", DEAD),)))
+    member.hear("b", Gossip((record("c"),)))
+    back = Gossip((record("a", incarnation=BIRTH + 1),))
+    assert member.refusal("b", back) == "too-many-members"
+
+
+def test_an_accusation_cannot_make_me_write_to_strangers() -> None:
+    member = Member("a", "b")
+    mine = member.view("me")
+    crowd = tuple(f"stranger-{number}" for number in range(17))
+    accusation = record("me", SUSPECT, life=mine.life, accusers=("a", *crowd))
+    effects = member.hear("b", Gossip((accusation,)))
+    assert [one.to for one in sent(effects, Gossip)] == ["a"]
