@@ -22,21 +22,29 @@ Detection. Each half of `probe_period` a member pings once: in turn its ring suc
 next of a shuffled round. Departs from SWIM, whose random targets leave a member unwatched for
 4.6 periods in one of a hundred cases: here one member watches each other in every period. A
 member that does not answer in time is pinged again, directly and through helpers; then it is
-suspected. Its nearest neighbours on the ring hear of it and probe at once: their accusations are
-the independent confirmations that shorten the suspicion from `suspicion_max` to
-`suspicion_min`. A lost link is a hint: it starts such an urgent probe, never a verdict, and only
-if several members saw links close *and* got no answer is the suspicion as short as
-`abrupt_min`. The accused refutes by a higher incarnation.
+suspected, and everybody hears of it. Its nearest neighbours on the ring probe at once: their
+accusations are the independent confirmations that shorten the suspicion from `suspicion_max` to
+`suspicion_min`, and go to the other accusers only, whose verdict it is (told to everybody, they
+cost seven times the messages at 1,000 members). A lost link is a hint: it starts such an urgent
+probe, never a verdict, and only if several members saw links close *and* got no answer is the
+suspicion as short as `abrupt_min`. The accused refutes by a higher incarnation, to its accusers
+first.
 
 Dissemination. News is sent to a few members at once and rides on every Ping and Ack; half of each
 packet is reserved for member states and half for attributes. Every Ping and Ack carries a digest of
 the view; if it differs, the two reconcile (Sync), bucket by bucket, so a view heals however the
-news was lost, and an idle zone pays 9 bytes for it.
+news was lost, and an idle zone pays 9 bytes for it. That somebody died is not believed from such
+a memory but verified. The dead are remembered for `remember_dead`, and the zone together knocks
+at a few of them in each `knock_period`: one answer, and two healed partitions merge.
+
+Attributes are written by their owner alone, in versions that rise over all its lives. An owner
+that hears of a version it did not write overrules it by a higher one.
 
 Time that nobody witnessed does not count: after a hang, a sleep or a jump of the clock, timeouts go
 on where they were (`clock.py`), so a node that wakes up accuses nobody.
 
-Invariants (`check_invariants`, and the scenarios in nodes/scenarios/membership.py)
+Invariants (`check_invariants` looks at what changed, `audit` at everything, and the scenarios in
+nodes/scenarios/membership*.py at all members together)
 - A name is in the view once; the ring and the digest hold exactly the members that are present
   (alive or suspect).
 - For each name (incarnation, state) never goes back while it is remembered; a version of an
@@ -46,7 +54,8 @@ Invariants (`check_invariants`, and the scenarios in nodes/scenarios/membership.
 
 Incarnations. A life begins at max(stored + 1, clock in ms): either alone survives the loss of the
 other, and if both are lost the contact's JoinReply tells how far the earlier life had come. So
-an incarnation far ahead of every clock is nobody's, and refused.
+an incarnation more than a day ahead of my clock (or of what the contact that let me in showed)
+is nobody's, and refused; gossip cannot move that horizon (`horizon.py`).
 
 Names. A Join under the name of a present member makes the contact probe it: if that life answers,
 the newcomer is refused. Where the two meet by gossip only (two partitions), the older life
