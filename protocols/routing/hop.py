@@ -1,0 +1,74 @@
+"""What the parts of this protocol share: one hop of every message that passes here."""
+
+from __future__ import annotations
+
+from random import Random
+
+import msgspec
+
+from overlay.errors import RemoteProtocolError
+from overlay.ids import NodeId
+from overlay.protocol import Effects
+from protocols.membership.interface import MembershipView
+from protocols.routing.config import RoutingSettings
+from protocols.routing.custody import Incoming, Outgoing
+from protocols.routing.recent import Recent
+from protocols.topology.interface import TopologyView
+
+
+class RoutingCounts(msgspec.Struct):
+    """How often what happened, since the start."""
+
+    routes: int = 0  # begun here
+    routed: int = 0
+    failed: int = 0
+    retried: int = 0  # routes that ended on their way and were tried again from here
+    arrived: int = 0  # routes, at this responsible member
+    broadcasts: int = 0  # begun here
+    aggregates: int = 0  # begun here
+    delivered: int = 0  # broadcasts
+    forwarded: int = 0  # steps of routes and ranges handed on
+    repeated: int = 0  # copies of messages that had arrived
+    late: int = 0  # answers to what had ended
+
+
+class Hop:
+    """This node, its surroundings, and what it has in custody."""
+
+    def __init__(
+        self,
+        me: NodeId,
+        effects: Effects,
+        rng: Random,
+        config: RoutingSettings,
+        members: MembershipView,
+        links: TopologyView,
+    ) -> None:
+        self.me = me
+        self.effects = effects
+        self.config = config
+        self.members = members
+        self.links = links
+        self.counts = RoutingCounts()
+        self.outgoing = Outgoing(effects, rng, config)
+        self.incoming = Incoming(effects, config)
+        self._arrived: Recent[tuple[NodeId, int], bool] = Recent(
+            config.remembered, config.remember_for
+        )
+
+    def is_first(self, origin: NodeId, id: int, now: float) -> bool:
+        """Whether a message arrives here for the first time, as far as is remembered."""
+        if self._arrived.get((origin, id)):
+            self.counts.repeated += 1
+            return False
+        self._arrived.put((origin, id), True, now)
+        return True
+
+    def check_sender(self, src: NodeId, origin: NodeId, hops: int) -> None:
+        """Refuse what a stranger sent, what no member began, and what was sent too far."""
+        if src not in self.members or src == self.me:
+            raise RemoteProtocolError("not-a-member", f"{src} hands over")
+        if (hops == 1 and src != origin) or self.members.record(origin) is None:
+            raise RemoteProtocolError("forged-origin", f"{src} hands over for {origin}")
+        if hops > self.config.ttl:
+            raise RemoteProtocolError("hop-limit", f"{hops} hops, at most {self.config.ttl}")
