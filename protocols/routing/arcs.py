@@ -68,7 +68,9 @@ def split(
     head all the same. `balanced` adds the one in the middle: no part has more than half of them.
     """
     start = arc.start
-    found = {peer for peer in neighbours if peer not in lost and arc.holds(vid_of(peer))}
+    found = {
+        peer for peer in neighbours if arc.holds(vid_of(peer)) and peer not in lost and peer in ring
+    }
     if balanced:
         inside = [name for name in members_in(arc, ring) if name not in lost]
         found.update(inside[:1], inside[len(inside) // 2 :][:1])

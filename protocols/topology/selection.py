@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
-from math import exp, log, log2
+from collections.abc import Container, Sequence
+from math import log2
 from random import Random
 
-from overlay.ids import VID_BITS, NodeId, Ring
+from overlay.ids import NodeId, Ring
 from protocols.topology.config import TopologySettings
 
 DRAWS = 12  # tries per pick: each misses seldom while most members are eligible
@@ -24,32 +24,27 @@ def structured_count(n: int, strangers: int, config: TopologySettings) -> int:
     return min(strangers, max(1, round(config.structured_links * log2(n))))
 
 
-def harmonic_offset(n: int, rng: Random) -> int:
-    """A clockwise distance whose logarithm is uniform between 1/n and 1 of the key space.
-
-    Symphony's distribution: every scale of distance is equally likely, so greedy routing halves
-    what remains in a constant number of hops.
-    """
-    return int(exp(log(max(n, 2)) * (rng.random() - 1.0)) * (1 << VID_BITS))
-
-
 def draw_structured(
-    ring: Ring, me: NodeId, rng: Random, barred: Container[NodeId]
+    others: Sequence[NodeId], rng: Random, barred: Container[NodeId]
 ) -> NodeId | None:
-    """One member at a harmonic distance; None when luck or eligible members ran out."""
-    origin = ring.vid(me)
+    """One of `others`, clockwise from me, at a harmonic distance; None when luck ran out.
+
+    The logarithm of the distance is uniform (Symphony), so every scale of distance is equally
+    likely, and greedy routing halves what remains in a constant number of hops. Departs from
+    Symphony, which draws distances in the key space: with the full view they are counted in
+    members. So nobody is chosen seven times as often because the gap before it is wide.
+    """
     for _ in range(DRAWS):
-        at = ring.space.add(origin, harmonic_offset(len(ring), rng))
-        found = ring.responsible_for(at)
-        if found != me and found not in barred:
+        found = others[int((len(others) + 1) ** rng.random()) - 1]
+        if found not in barred:
             return found
     return None
 
 
-def draw_random(ring: Ring, me: NodeId, rng: Random, barred: Container[NodeId]) -> NodeId | None:
-    """One member anywhere, each about equally likely."""
+def draw_random(others: Sequence[NodeId], rng: Random, barred: Container[NodeId]) -> NodeId | None:
+    """One of `others`, each equally likely; None when luck ran out."""
     for _ in range(DRAWS):
-        found = ring.responsible_for(rng.getrandbits(VID_BITS))
-        if found != me and found not in barred:
+        found = others[int(len(others) * rng.random())]
+        if found not in barred:
             return found
     return None

@@ -77,6 +77,7 @@ class Wishes:
         barred = {**have, **dict.fromkeys(avoided)}
         budget = min(config.changes, room)
         strangers = n - 1 - len(self.ring)
+        others: list[NodeId] = []  # clockwise from me, if anybody is to be chosen
         self.missing = 0
         for kind, goal, draw in (
             (Kind.STRUCTURED, structured_count(n, strangers, config), draw_structured),
@@ -87,7 +88,8 @@ class Wishes:
                 if budget == 0:
                     self.missing += missing
                     break
-                found = draw(members.ring(), members.me, self._rng, barred)
+                others = others or members.ring().successors(members.me, n)
+                found = draw(others, self._rng, barred)
                 if found is None:
                     # Nobody new is left: a link that exists anyway may serve this purpose, too.
                     self._adopt(kind, missing, [peer for peer in have if peer not in avoided])

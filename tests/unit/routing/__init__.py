@@ -1,0 +1,1 @@
+"""Unit tests of routing in a zone."""

@@ -1,0 +1,1 @@
+"""Unit tests of the topology of a zone."""
