@@ -20,8 +20,8 @@ it needs because its other end does not.
 - RING: the `ring_links` nearest on either side. Where views agree both ends choose each other, and
   the degree bound does not count these links nor refuse them: a zone is connected while its members
   reach each other. Where views differ, a claim on the ring counts as any other link.
-- STRUCTURED: about `structured_links` × log2 n members at harmonic distances n^u, drawn anew when the
-  zone has doubled or halved (Symphony).
+- STRUCTURED: about `structured_links` × log2 n members at harmonic distances n^u, drawn anew when
+  the zone has doubled or halved (Symphony).
 - RANDOM: `random_links` members anywhere.
 - INTEREST: `greedy_coverage` + `random_coverage` neighbours share each of my topics, whatever their
   link is for (`coverage.py`). A link that no topic needs any more is released, one at a time.

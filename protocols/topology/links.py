@@ -43,10 +43,11 @@ class Link(msgspec.Struct):
 class LinkTable:
     """All links by peer, the oldest first."""
 
-    __slots__ = ("_links", "_neighbours", "version")
+    __slots__ = ("_links", "_neighbours", "changes", "version")
 
     def __init__(self) -> None:
-        self.version = 0
+        self.version = 0  # of the links that are up
+        self.changes = 0  # of any
         self._links: dict[NodeId, Link] = {}
         self._neighbours: tuple[NodeId, ...] | None = ()
 
@@ -73,6 +74,7 @@ class LinkTable:
 
     def add(self, peer: NodeId, link: Link) -> Link:
         """Begin one."""
+        self.changes += 1
         self._links[peer] = link
         return link
 
@@ -83,6 +85,7 @@ class LinkTable:
 
     def pop(self, peer: NodeId) -> Link:
         """End one."""
+        self.changes += 1
         link = self._links.pop(peer)
         if link.state == LinkState.UP:
             self._changed()
@@ -90,6 +93,7 @@ class LinkTable:
 
     def _changed(self) -> None:
         self.version += 1
+        self.changes += 1
         self._neighbours = None
 
     def neighbours(self) -> tuple[NodeId, ...]:

@@ -78,6 +78,7 @@ class Topology(OverlayProtocol):
         self._settled_at = (-1, -1)  # versions of view and links that left nothing to review
         self._latest = 0.0
         self._stopped = True
+        self._checked = (-1, -1, -1, False)
 
     # -- what siblings and the application see --------------------------------------------------
 
@@ -422,8 +423,15 @@ class Topology(OverlayProtocol):
 
     def check_invariants(self) -> None:
         """See the package's docstring."""
-        if self._stopped:
+        state = (
+            self._members.version,
+            self._links.changes,
+            self.counts.reviews,
+            self._review_at is None,
+        )
+        if self._stopped or state == self._checked:
             return
+        self._checked = state
         if self.me in self._links:
             raise InvariantViolation(f"{self.me}: is linked to itself")
         for peer in self._links.neighbours():
