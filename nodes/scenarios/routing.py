@@ -192,7 +192,7 @@ def basic(stage: Stage) -> Scenario:
     yield from quiet_round(stage, log)
 
 
-@scenario("routing-alone", nodes=1)
+@scenario("routing-alone", nodes=1, long=1)
 def alone(stage: Stage) -> Scenario:
     """A zone of one: it is responsible for everything, and its own audience."""
     log = start_all(stage)

@@ -31,11 +31,11 @@ delivers one. A silent member alone in its arc is tried until it is gone, or unt
 Convergecast is the way back: each report counts the members reached and missing, and merges their
 aggregates. Members count in the tree whose reports are accepted, so nobody counts twice.
 
-Trust. A member is believed what it hands over for others; that it is one, and that a first hop is
-the origin, is checked. Refused, with these reasons: `not-a-member`, `forged-origin`, `hop-limit`,
-`range-elsewhere` (it does not hold my place), `range-too-wide` (it holds its sender's or its
-origin's place, as the whole ring does), `unsound-aggregate`. Too much at once is turned away in
-silence, and counted: its sender takes another way.
+Trust. A member is believed what it hands over for others. Refused, with these reasons:
+`forged-origin` (a first hop for somebody else), `hop-limit`, `range-elsewhere` (it does not hold my
+place), `range-too-wide` (it holds its sender's or its origin's place, as the whole ring does),
+`unsound-aggregate`. What comes from or began at a stranger, who may be a newcomer, and what is too
+much at once is turned away in silence, and counted: its sender tries again or takes another way.
 
 Invariants (`check_invariants`, and the scenarios in nodes/scenarios/routing.py)
 - Everything that began here ends in exactly one event; each transfer belongs to one route or range.

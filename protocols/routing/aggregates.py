@@ -13,9 +13,11 @@ import msgspec
 
 SKETCH_VALUES = 128  # standard error of the distinct count: 1 / sqrt(126), 9 %
 HASH_BYTES = 8
-LARGEST = 1e290  # of a number that is summed up: 2**40 of them still have a finite sum
+LARGEST = 1e290  # of a number that is summed up: MOST_MEMBERS of them have a finite sum
 
-Tally: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**40)]
+MOST_MEMBERS = 2**40
+
+Tally: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=MOST_MEMBERS)]
 
 
 class Aggregate(msgspec.Struct, frozen=True, array_like=True, gc=False):

@@ -30,6 +30,7 @@ class RoutingCounts(msgspec.Struct):
     forwarded: int = 0  # steps of routes and ranges handed on
     repeated: int = 0  # copies of messages that had arrived
     late: int = 0  # answers to what had ended
+    strangers: int = 0  # what was handed over by, or began at, no member of this view
 
 
 class Hop:
@@ -64,11 +65,18 @@ class Hop:
         self._arrived.put((origin, id), True, now)
         return True
 
-    def check_sender(self, src: NodeId, origin: NodeId, hops: int) -> None:
-        """Refuse what a stranger sent, what no member began, and what was sent too far."""
-        if src not in self.members or src == self.me:
-            raise RemoteProtocolError("not-a-member", f"{src} hands over")
-        if (hops == 1 and src != origin) or self.members.record(origin) is None:
+    def listens_to(self, src: NodeId, origin: NodeId, hops: int) -> bool:
+        """Whether to take something over: sender and origin are members; the rest is refused.
+
+        A stranger may be a newcomer of whom I shall hear in a moment: it is counted, and it or
+        another hop tries again.
+        """
+        if hops == 1 and src != origin:
             raise RemoteProtocolError("forged-origin", f"{src} hands over for {origin}")
         if hops > self.config.ttl:
             raise RemoteProtocolError("hop-limit", f"{hops} hops, at most {self.config.ttl}")
+        members = self.members
+        if src == self.me or not (src in members and self.me in members and members.record(origin)):
+            self.counts.strangers += 1
+            return False
+        return True

@@ -71,8 +71,9 @@ class Routes:
     def on_step(self, src: NodeId, msg: RouteStep, now: float) -> None:
         """Take it over."""
         hop = self._hop
-        hop.check_sender(src, msg.origin, msg.hops)
         handed = (src, msg.transfer)
+        if not hop.listens_to(src, msg.origin, msg.hops):
+            return
         if not hop.incoming.begin(handed, len(msg.payload)):
             return
         passage = Passage(
@@ -121,6 +122,9 @@ class Routes:
         """Deliver it or hand it on; True if that ended it here."""
         hop = self._hop
         ring = hop.members.ring()
+        if not len(ring):  # I left, and was the last
+            self._end(passage, hop.me, passage.hops, NO_WAY, now)
+            return True
         target = ring.responsible_for(passage.key)
         if target == hop.me:
             self._deliver(passage, now)

@@ -14,7 +14,13 @@ import msgspec
 
 from overlay.errors import RemoteProtocolError
 from overlay.ids import NodeId, vid_from_wire, vid_of, vid_to_wire
-from protocols.routing.aggregates import NOTHING, Aggregate, aggregate_of, is_sound
+from protocols.routing.aggregates import (
+    MOST_MEMBERS,
+    NOTHING,
+    Aggregate,
+    aggregate_of,
+    is_sound,
+)
 from protocols.routing.arcs import Arc, everybody_but, split
 from protocols.routing.audience import Audience
 from protocols.routing.custody import Handed
@@ -91,7 +97,8 @@ class Spreads:
     def on_spread(self, src: NodeId, msg: Spread, now: float) -> None:
         """Take a range over."""
         hop = self._hop
-        hop.check_sender(src, msg.origin, msg.hops)
+        if not hop.listens_to(src, msg.origin, msg.hops):
+            return
         arc = Arc(vid_from_wire(msg.start), vid_from_wire(msg.upto))
         if not arc.holds(vid_of(hop.me)):
             raise RemoteProtocolError("range-elsewhere", f"{src} hands over a range without me")
@@ -123,6 +130,11 @@ class Spreads:
         if not is_sound(msg.aggregate) or msg.aggregate.count > msg.reached:
             raise RemoteProtocolError("unsound-aggregate", f"{src} reports {msg.aggregate}")
         errand = self._parts.get(msg.transfer)
+        if errand is not None and (
+            errand.reached + msg.reached > MOST_MEMBERS
+            or errand.missing + msg.missing > MOST_MEMBERS
+        ):
+            raise RemoteProtocolError("unsound-aggregate", f"{src} reports too many members")
         if errand is None or not self._hop.outgoing.ended(src, msg.transfer):
             self._hop.counts.late += 1
             return

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import msgspec
 
-from overlay.errors import InvariantViolation, RemoteProtocolError
+from overlay.errors import InvariantViolation
 from overlay.ids import NodeId
 from overlay.protocol import Effects, Event, EventHandler, Handler, Message, OverlayProtocol, Scope
 from protocols.membership.events import (
@@ -45,6 +45,7 @@ class TopologyCounts(msgspec.Struct):
     removed: int = 0
     requests: int = 0
     refused: int = 0  # requests of others that the degree bound left no room for
+    strangers: int = 0  # messages of nodes that are no members in this view
     mended: int = 0  # ends that held a link which the other did not
     reviews: int = 0
 
@@ -188,12 +189,16 @@ class Topology(OverlayProtocol):
     # -- the other end speaks ---------------------------------------------------------------------
 
     def _knows(self, src: NodeId, now: float) -> bool:
-        """Whether to listen to it: a member, in this view. One that is so in others asks again."""
+        """Whether to listen to it: a member, in this view.
+
+        A stranger may be a newcomer of whom I shall hear in a moment: it asks again.
+        """
         self._notice(now)
         if self._stopped:
             return False
         if src not in self._members or src == self.me:
-            raise RemoteProtocolError("link-of-a-stranger", f"{src} is no member of {self.zone!r}")
+            self.counts.strangers += 1
+            return False
         return True
 
     def _on_request(self, src: NodeId, msg: LinkRequest, now: float) -> None:

@@ -196,10 +196,7 @@ def test_a_route_that_went_too_far_ends() -> None:
 @pytest.mark.parametrize(
     ("src", "changes", "reason"),
     [
-        ("stranger", {"origin": "stranger"}, "not-a-member"),
-        (ME, {"origin": ME}, "not-a-member"),
         (BEFORE, {"origin": NEXT}, "forged-origin"),
-        (BEFORE, {"origin": "stranger", "hops": 2}, "forged-origin"),
         (BEFORE, {"hops": 49}, "hop-limit"),
     ],
 )
@@ -212,6 +209,30 @@ def test_bad_steps_are_refused_with_a_reason(
     assert refusal.value.reason == reason
     assert bench.done() == []
     assert bench.router.in_custody == 0
+
+
+@pytest.mark.parametrize(
+    ("src", "changes"),
+    [
+        ("stranger", {"origin": "stranger"}),
+        (ME, {"origin": ME}),
+        (BEFORE, {"origin": "stranger", "hops": 2}),
+    ],
+)
+def test_what_strangers_send_or_began_is_not_taken(src: str, changes: dict[str, Any]) -> None:
+    bench = Bench([NEXT])
+    assert bench.hear(src, step(**changes)) == []
+    assert (bench.router.counts.strangers, bench.router.in_custody) == (1, 0)
+
+
+def test_who_is_no_member_any_more_takes_nothing_and_its_routes_fail() -> None:
+    bench = Bench([FAR], RoutingSettings(take_timeout=0.25, take_tries=1, route_timeout=2.0))
+    number = bench.router.route(KEY_OF_FAR, b"", 0.0)
+    bench.done()
+    for name in CLOCKWISE:
+        bench.fail(name, 0.1)
+    assert bench.hear(BEFORE, step()) == []
+    assert bench.sweep_until(5.0) == [(2.0, Emit(RouteFailed(ZONE, number, "no way")))]
 
 
 def test_a_message_of_somebody_who_died_still_travels() -> None:

@@ -277,9 +277,7 @@ WHOLE = everybody_but(BEFORE)
 @pytest.mark.parametrize(
     ("src", "msg", "reason"),
     [
-        ("stranger", spread(WHOLE, origin="stranger"), "not-a-member"),
         (BEFORE, spread(WHOLE, origin=THIRD), "forged-origin"),
-        (BEFORE, spread(WHOLE, origin="stranger", hops=2), "forged-origin"),
         (BEFORE, spread(WHOLE, hops=49), "hop-limit"),
         (BEFORE, spread(Arc(vid_of(NEXT), vid_of(MIDDLE))), "range-elsewhere"),
         (BEFORE, spread(Arc(5, 5)), "range-elsewhere"),
@@ -304,6 +302,7 @@ def test_an_unsound_report_is_refused_and_the_part_stays_open() -> None:
         (1, Aggregate(count=1, numbers=1, total=float("nan"), least=1, greatest=1)),
         (1, Aggregate(count=1, sketch=b"short")),
         (1, Aggregate(count=2)),  # more values than members
+        (2**40, NOTHING),  # with me one more than can be
     ):
         with pytest.raises(RemoteProtocolError, match="unsound-aggregate"):
             bench.hear(NEXT, report(part, reached, lie))
