@@ -25,14 +25,14 @@ Heard = Callable[[NodeId, int, float], None]
 class Probe:
     """One question under way."""
 
-    __slots__ = ("abrupt", "direct", "helpers", "life", "silent", "target", "urgent", "verdict")
+    __slots__ = ("abrupt", "direct", "helpers", "life", "repeated", "target", "urgent", "verdict")
 
     def __init__(self, target: NodeId, urgent: bool, abrupt: bool) -> None:
         self.target = target
         self.urgent = urgent
         self.abrupt = abrupt
-        self.helpers: list[NodeId] = []
-        self.silent = 0  # of them who did not even report failure: is it my own network?
+        self.repeated = 0.0  # when it was asked again, through helpers too
+        self.helpers: list[NodeId] = []  # who did not report yet
         self.direct = True  # still in its first stage
         self.life: int | None = None  # which life must answer; None: any
         self.verdict: Verdict | None = None  # whom to tell instead of accusing
@@ -176,7 +176,7 @@ class Prober(Watcher):
             core.effects.send(probe.target, Ping(sequence, core.table.digest))
         helpers = core.table.draw(core.rng, core.settings.helpers, probe.target)
         probe.helpers = helpers
-        probe.silent = len(helpers)
+        probe.repeated = core.clock.steady
         if helpers:
             core.effects.send(helpers, PingRequest(sequence, probe.target))
         core.alarms.set((WAIT, sequence), core.settings.indirect_timeout * core.health.factor)
@@ -189,10 +189,13 @@ class Prober(Watcher):
             return
         if probe.direct:
             self._second_stage(sequence, probe)
-            return
+        else:
+            self._unanswered(sequence, probe, now)
+
+    def _unanswered(self, sequence: int, probe: Probe, now: float) -> None:
         self._forget(sequence)
         self._core.counts.unanswered += 1
-        if probe.silent > 0:  # helpers kept silent too: perhaps it is my fault
+        if probe.helpers:  # not even they answer: perhaps it is my fault
             self._core.health.worse()
         if probe.verdict is not None:
             probe.verdict(False, now)
@@ -276,5 +279,12 @@ class Prober(Watcher):
             return
         if report.reached:
             self._answered(report.sequence, probe, report.life, now)
-        else:
-            probe.silent -= 1
+            return
+        probe.helpers.remove(src)
+        if not probe.helpers:  # none is left to wait for but the member itself
+            settings, health = self._core.settings, self._core.health
+            deadline = probe.repeated + settings.probe_timeout * health.factor
+            if deadline <= now:
+                self._unanswered(report.sequence, probe, now)
+            else:
+                self._core.alarms.set((WAIT, report.sequence), deadline - now)

@@ -103,14 +103,31 @@ def test_a_helper_that_reached_it_ends_the_probe() -> None:
 def test_who_answers_nobody_is_suspected_and_hears_of_it_itself() -> None:
     member = Member(*"abcdefgh")
     target, sequence, _ = probe(member)
-    for helper in sent(member.ring(("wait", sequence)), PingRequest):
-        member.hear(helper.to, IndirectAck(sequence, False))
-    effects = member.ring(("wait", sequence))
+    helpers = sent(member.ring(("wait", sequence)), PingRequest)
+    member.now += LAN.probe_timeout + 0.01
+    for helper in helpers[:-1]:
+        assert member.hear(helper.to, IndirectAck(sequence, False)) == []
+        assert member.hear(helper.to, IndirectAck(sequence, False)) == [], "once is enough"
+    effects = member.hear(helpers[-1].to, IndirectAck(sequence, False))
+    assert ("wait", sequence) not in member.effects.timers, "the last one ends the wait"
     suspicion = record(target, SUSPECT, accusers=("me",))
     assert events(effects) == [MemberSuspected(ZONE, target, "me")]
     assert sent(effects, Gossip) == [(target, Gossip((suspicion,)))]
     assert member.view(target) == suspicion
     assert member.membership.health == 0, "helpers reported, so the fault is not mine"
+
+
+def test_helpers_that_refuse_at_once_leave_the_member_its_time() -> None:
+    member = Member(*"abcdefgh")
+    target, sequence, _ = probe(member)
+    helpers = sent(member.ring(("wait", sequence)), PingRequest)
+    asked_again = member.now
+    for helper in helpers:
+        member.hear(helper.to, IndirectAck(sequence, False))
+    assert member.view(target).state == ALIVE
+    assert member.effects.timers["wait", sequence] == about(asked_again + LAN.probe_timeout)
+    member.ring(("wait", sequence))
+    assert member.view(target).state == SUSPECT
 
 
 def test_who_hears_from_no_helper_either_doubts_itself() -> None:
