@@ -229,7 +229,7 @@ class Core:
     def _claim(self, src: NodeId, claim: Record, now: float, source: Source, spread: bool) -> str:
         """Apply one claim; returns why it was refused, or nothing."""
         if claim.name == self.me:
-            return self._claim_about_me(claim, now)
+            return self._claim_about_me(src, claim, now)
         known = self.table.record(claim.name)
         if known is claim:
             return ""
@@ -295,9 +295,12 @@ class Core:
             return "too-many-members"
         return ""
 
-    def _claim_about_me(self, claim: Record, now: float) -> str:
+    def _claim_about_me(self, src: NodeId, claim: Record, now: float) -> str:
         mine = self.myself
         if claim.incarnation < mine.incarnation or claim == mine:
+            if claim.state != State.ALIVE and claim.life == mine.life and src in self.table:
+                # Many may accuse at once, and each decides for itself: none must wait for gossip.
+                self.effects.send(src, Gossip((mine,)))
             return ""
         if claim.incarnation > self.horizon.limit:
             return "far-future-incarnation"

@@ -197,6 +197,17 @@ def test_a_change_of_address_is_a_new_incarnation() -> None:
     assert packet.msg.news[0].incarnation == BIRTH + 1
 
 
+def test_whoever_repeats_an_accusation_that_was_refuted_hears_so_at_once() -> None:
+    member = Member("a", "b")
+    mine = member.view("me")
+    accusation = record("me", SUSPECT, life=mine.life, accusers=("a",))
+    member.hear("a", Gossip((accusation,)))
+    refuted = Gossip((member.view("me"),))
+    assert sent(member.hear("b", Gossip((accusation,))), Gossip) == [("b", refuted)]
+    assert member.view("me").incarnation == BIRTH + 1, "once is enough"
+    assert member.hear("stranger", Gossip((accusation,))) == []
+
+
 def test_an_ailing_observer_gives_suspects_more_time() -> None:
     member = Member(*NAMES)
     member.membership._core.health.worse(2)
