@@ -5,7 +5,7 @@ from __future__ import annotations
 from nodes.scenarios.membership import REMOVAL, SEEDS, Zone
 from nodes.scenarios.registry import scenario
 from overlay.scenario import Pause, Scenario, Stage, Until
-from overlay.sim import Delay, Duplicate, OneWay, Reorder, SimStage
+from overlay.sim import Delay, Duplicate, OneWay, Reorder, SimStage, Slow
 
 
 @scenario("membership-loss", nodes=8, both_worlds=False)
@@ -100,11 +100,12 @@ def asymmetric(stage: Stage) -> Scenario:
 
 @scenario("membership-slow", nodes=8, both_worlds=False)
 def slow(stage: Stage) -> Scenario:
-    """Members freeze for up to two seconds, again and again: nobody is removed."""
+    """Members are busy for 20 ms with each frame, and freeze for up to 2 s: nobody is removed."""
     assert isinstance(stage, SimStage)
     zone = Zone(stage)
     yield from zone.start()
     slow = stage.rng.sample(zone.names, 2)
+    busy = stage.sim.faults.add(Slow(slow, 0.02))
     for _ in range(10):
         name = stage.rng.choice(slow)
         stage.sim.pause(name)
@@ -112,6 +113,7 @@ def slow(stage: Stage) -> Scenario:
         stage.sim.resume(name)
         yield Pause(stage.rng.uniform(0, 2))
     assert zone.failed == []
+    stage.sim.faults.remove(busy)
     frozen = slow[0]
     stage.sim.pause(frozen)
     others = [name for name in zone.names if name != frozen]
