@@ -61,14 +61,17 @@ class Log:
         """All of these kinds, with who heard it."""
         return [(name, event) for name, event in self.heard if isinstance(event, kinds)]
 
+    def audiences(self) -> dict[int, Counter[NodeId]]:
+        """How often each member got each broadcast."""
+        found: dict[int, Counter[NodeId]] = {}
+        for name, event in self.heard:
+            if isinstance(event, BroadcastArrived):
+                found.setdefault(event.id, Counter())[name] += 1
+        return found
+
     def audience(self, number: int) -> Counter[NodeId]:
         """How often each member got that broadcast."""
-        arrived = self.of(BroadcastArrived)
-        return Counter(
-            name
-            for name, event in arrived
-            if isinstance(event, BroadcastArrived) and event.id == number
-        )
+        return self.audiences().get(number, Counter())
 
 
 def start_all(stage: Stage) -> Log:
@@ -130,15 +133,16 @@ def quiet_round(stage: Stage, log: Log) -> Scenario:
     """In a zone at rest: each broadcast reaches each once, each route the responsible member."""
     names = stage.names
     log.heard.clear()
-    sent = {broadcast(stage, name): name for name in names}
+    sent = [broadcast(stage, name) for name in names]
     sums = [aggregate(stage, name, "degree") for name in names]
     ring = Ring(names)
     keys = [key_of(f"{stage.rng.random()}") for _ in range(ROUTES * len(names))]
     routes = {route(stage, names[at % len(names)], key): key for at, key in enumerate(keys)}
     yield all_ended(stage)
     check_once(log)
+    got = log.audiences()
     for number in sent:
-        assert log.audience(number) == Counter(names), f"{log.audience(number)} of {names}"
+        assert got[number] == Counter(names), f"{got[number]} of {names}"
     done = [event for _, event in log.of(BroadcastDone) if isinstance(event, BroadcastDone)]
     assert [event.missing for event in done] == [0] * len(names)
     assert [event.reached for event in done] == [len(names)] * len(names)

@@ -67,20 +67,24 @@ def split(
     nobody is in it who is not `lost`. Where no neighbour sits at the front, the first member is a
     head all the same. `balanced` adds the one in the middle: no part has more than half of them.
     """
-    start = arc.start
-    found = {
-        peer for peer in neighbours if arc.holds(vid_of(peer)) and peer not in lost and peer in ring
-    }
+    first = _first(arc, ring, lost)
+    if first is None:
+        return []
+    start, width = arc.start, FULL_SPACE.distance(arc.start, arc.upto)
+    found = {first: FULL_SPACE.distance(start, vid_of(first))}
     if balanced:
         inside = [name for name in members_in(arc, ring) if name not in lost]
-        found.update(inside[:1], inside[len(inside) // 2 :][:1])
-    elif (first := _first(arc, ring, lost)) is not None:
-        found.add(first)
-    heads = sorted(found, key=lambda peer: FULL_SPACE.distance(start, vid_of(peer)))
+        middle = inside[len(inside) // 2]
+        found[middle] = FULL_SPACE.distance(start, vid_of(middle))
+    for peer in neighbours:
+        distance = FULL_SPACE.distance(start, vid_of(peer))
+        if distance < width and peer not in lost and peer in ring:
+            found[peer] = distance
+    heads = sorted(found, key=found.__getitem__)
     starts = [start, *(vid_of(head) for head in heads[1:])]
     ends = [*starts[1:], arc.upto]
     return [
-        Part(head, Arc(begin, end)) for head, begin, end in zip(heads, starts, ends, strict=False)
+        Part(head, Arc(begin, end)) for head, begin, end in zip(heads, starts, ends, strict=True)
     ]
 
 

@@ -195,8 +195,10 @@ class Spreads:
         balanced = errand.hops > len(hop.members).bit_length()
         ring, neighbours = hop.members.ring(), hop.links.neighbours()
         parts = split(arc, ring, neighbours, errand.lost, balanced=balanced)
-        # Whoever is lost and alone there is tried until it is no member, or until the deadline.
-        for part in parts or split(arc, ring, neighbours, balanced=balanced):
+        if not parts and errand.lost:
+            # Whoever is lost and alone there is tried until it is no member, or the deadline.
+            parts = split(arc, ring, neighbours, balanced=balanced)
+        for part in parts:
             if audience.anybody(part.arc, errand.interest):
                 self._hand(errand, part.head, part.arc, patience, now)
 
