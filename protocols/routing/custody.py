@@ -133,6 +133,11 @@ class Incoming:
     def __len__(self) -> int:
         return len(self._under_way)
 
+    @property
+    def forgotten(self) -> int:
+        """Ends that were forgotten for want of room."""
+        return self._ends.forgotten
+
     def begin(self, handed: Handed, size: int) -> bool:
         """Whether to begin with it; otherwise it is answered, or no room is left for it."""
         if self._answer(handed):

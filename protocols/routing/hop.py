@@ -57,6 +57,11 @@ class Hop:
             config.remembered, config.remember_for
         )
 
+    @property
+    def forgotten(self) -> int:
+        """Arrivals and ends that were forgotten for want of room: a late copy may pass for new."""
+        return self._arrived.forgotten + self.incoming.forgotten
+
     def is_first(self, origin: NodeId, id: int, now: float) -> bool:
         """Whether a message arrives here for the first time, as far as is remembered."""
         if self._arrived.get((origin, id)):

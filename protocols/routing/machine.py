@@ -173,6 +173,11 @@ class Routing(OverlayProtocol):
         hop = self._hop
         return hop.outgoing.repeated, hop.outgoing.lost, hop.incoming.turned_away
 
+    @property
+    def forgotten(self) -> int:
+        """How many messages `remembered` left no room for, since the start."""
+        return self._hop.forgotten
+
     # -- inputs -----------------------------------------------------------------------------------
 
     def message_handlers(self) -> Mapping[type[Message], Handler]:

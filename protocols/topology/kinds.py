@@ -22,8 +22,3 @@ ALL_KINDS = Kind.RING | Kind.STRUCTURED | Kind.RANDOM | Kind.INTEREST
 
 WireKinds: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=int(ALL_KINDS))]
 WireReasons: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=int(ALL_KINDS))]
-
-
-def words(kinds: Kind) -> tuple[str, ...]:
-    """The kinds by name, for people."""
-    return tuple(kind.name.lower() for kind in Kind if kind & kinds and kind.name)

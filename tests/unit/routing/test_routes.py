@@ -251,6 +251,16 @@ def test_too_much_at_once_is_turned_away_in_silence() -> None:
     assert bench.router.handovers == (0, 0, 1)
 
 
+def test_what_is_remembered_is_bounded_and_what_that_cost_is_counted() -> None:
+    bench = Bench([FAR], RoutingSettings(remembered=16))
+    for number in range(40):
+        bench.hear(BEFORE, step(key=vid_to_wire(KEY_OF_ME), transfer=number, id=number))
+    assert bench.router.forgotten == 2 * 24  # arrivals, and the ends that were told
+    last, first = (step(key=vid_to_wire(KEY_OF_ME), transfer=at, id=at) for at in (39, 0))
+    assert events(bench.hear(BEFORE, last)) == []
+    assert len(events(bench.hear(BEFORE, first))) == 1  # taken for new
+
+
 def test_wrong_commands_have_no_effect() -> None:
     bench = Bench([FAR], RoutingSettings(max_open=1))
     with pytest.raises(LocalProtocolError, match="outside of the key space"):

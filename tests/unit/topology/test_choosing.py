@@ -12,7 +12,6 @@ from overlay.ids import Ring
 from protocols.topology import Kind, TopologySettings
 from protocols.topology.coverage import covered, greedy_pick, is_redundant, lacking, random_pick
 from protocols.topology.interests import interests
-from protocols.topology.kinds import words
 from protocols.topology.selection import (
     draw_random,
     draw_structured,
@@ -217,11 +216,6 @@ def test_one_redundant_link_is_released_at_a_time() -> None:
     linked = [*wanted.peers(), *others]  # two links more, that others wanted
     assert wanted.release_redundant(linked) is not None
     assert wanted.count(Kind.INTEREST) == chosen - 1
-
-
-def test_kinds_have_names_for_people() -> None:
-    assert words(Kind.RING | Kind.INTEREST) == ("ring", "interest")
-    assert words(Kind.NONE) == ()
 
 
 def test_more_random_links_than_the_degree_bound_are_a_mistake() -> None:
