@@ -18,7 +18,7 @@ Routes. Each hop sends a message to its neighbour nearest to the responsible mem
 not, strictly nearer than itself; with harmonic links that takes O(log n) hops. `direct` goes past
 the overlay in one hop (§2.1's one-hop DHT). A hop answers for what it took: it repeats it, chooses
 another way when the next hop is silent or gone, and passes the end back, so the origin hears
-`Routed` or, at its deadline, `RouteFailed`.
+`Routed` or, at its deadline, `RouteFailed`. Nobody keeps it longer than its origin has patience.
 
 Ranges. The origin cuts the ring into arcs, each headed by one of its neighbours; a head takes its
 own place out and cuts the rest among its neighbours in it. Parts tile an arc, so each member is in

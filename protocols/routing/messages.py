@@ -32,6 +32,7 @@ class RouteStep(Message, frozen=True, tag=64):
     id: Number  # the origin's own: a second arrival is recognised by it
     key: WireVid
     hops: Steps  # that it took, this one included
+    patience: Patience  # seconds after which its origin has given up
     service: Service
     direct: bool  # a link to the responsible member itself may be opened
     payload: bytes

@@ -25,13 +25,13 @@ class Passage(msgspec.Struct):
     id: int
     key: Vid
     hops: int
+    deadline: float
     service: str
     direct: bool
     payload: bytes
     handed: Handed | None  # by whom; None: it began here
     lost: tuple[NodeId, ...] = ()  # next hops that did not answer, and where it came from
     transfer: int = -1  # to the next hop
-    deadline: float = inf  # if it began here
     again_at: float = inf  # when a route that ended on its way is tried again
     reason: str = TIMEOUT  # why it ended the last time
 
@@ -63,8 +63,8 @@ class Routes:
         """Route what the application or a sibling gave."""
         hop = self._hop
         hop.counts.routes += 1
-        passage = Passage(hop.me, id, key, 0, service, direct, payload, None)
-        passage.deadline = now + hop.config.route_timeout
+        deadline = now + hop.config.route_timeout
+        passage = Passage(hop.me, id, key, 0, deadline, service, direct, payload, None)
         self._begun[id] = passage
         self._advance(passage, now)
 
@@ -81,6 +81,7 @@ class Routes:
             msg.id,
             vid_from_wire(msg.key),
             msg.hops,
+            now + min(msg.patience, hop.config.route_timeout),
             msg.service,
             msg.direct,
             msg.payload,
@@ -100,7 +101,11 @@ class Routes:
         self._end(passage, msg.by, msg.hops, msg.reason, now)
 
     def sweep(self, now: float) -> None:
-        """End routes that took too long, and try those again that ended on their way."""
+        """End what took too long, and try routes again that ended on their way."""
+        for passage in [one for one in self._passing.values() if one.deadline <= now]:
+            self._hop.outgoing.close(passage.transfer)
+            del self._passing[passage.transfer]
+            self._end(passage, self._hop.me, passage.hops, TIMEOUT, now)
         for passage in list(self._begun.values()):
             if passage.deadline <= now:
                 self._fail(passage)
@@ -113,7 +118,7 @@ class Routes:
     def set_back(self, now: float) -> None:
         """The clock was set back."""
         config = self._hop.config
-        for passage in self._begun.values():
+        for passage in (*self._begun.values(), *self._passing.values()):
             passage.deadline = min(passage.deadline, now + config.route_timeout)
             if passage.again_at < inf:
                 passage.again_at = now
@@ -138,7 +143,12 @@ class Routes:
             self._end(passage, hop.me, passage.hops, NO_WAY, now)
             return True
         hop.counts.forwarded += 1
-        number = hop.outgoing.hand(peer, lambda it: _step(passage, it), self._on_lost, now)
+        patience = max(0.0, passage.deadline - now)
+
+        def make(number: int) -> RouteStep:
+            return _step(passage, number, patience)
+
+        number = hop.outgoing.hand(peer, make, self._on_lost, now)
         passage.transfer = number
         self._passing[number] = passage
         return False
@@ -180,19 +190,18 @@ class Routes:
     def _fail(self, passage: Passage) -> None:
         hop = self._hop
         del self._begun[passage.id]
-        hop.outgoing.close(passage.transfer)
-        self._passing.pop(passage.transfer, None)
         hop.counts.failed += 1
         hop.effects.emit(RouteFailed(hop.members.zone, passage.id, passage.reason))
 
 
-def _step(passage: Passage, number: int) -> RouteStep:
+def _step(passage: Passage, number: int, patience: float) -> RouteStep:
     return RouteStep(
         number,
         passage.origin,
         passage.id,
         vid_to_wire(passage.key),
         passage.hops + 1,
+        patience,
         passage.service,
         passage.direct,
         passage.payload,

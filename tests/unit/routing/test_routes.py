@@ -34,6 +34,7 @@ def step(**changes: Any) -> RouteStep:
         "id": 99,
         "key": vid_to_wire(KEY_OF_FAR),
         "hops": 1,
+        "patience": 20.0,
         "service": "",
         "direct": False,
         "payload": b"hello",
@@ -186,6 +187,18 @@ def test_a_route_that_nobody_answers_fails_at_its_deadline() -> None:
     last = bench.sweep_until(5.0)[-1]
     assert last == (1.0, Emit(RouteFailed(ZONE, number, "timeout")))
     assert not bench.effects.timers
+
+
+def test_nobody_keeps_a_route_longer_than_its_origin_has_patience() -> None:
+    bench = Bench([FAR, BEFORE], RoutingSettings(route_timeout=2.0))
+    bench.hear(BEFORE, step(patience=1.0))
+    bench.hear(BEFORE, step(transfer=8, id=100, patience=3000.0))  # no more than I would have
+    ended = [(at, effect) for at, effect in bench.sweep_until(60.0) if effect[0] == BEFORE]
+    assert ended == [
+        (1.0, Send(BEFORE, RouteDone(7, ME, 1, "timeout"))),
+        (2.0, Send(BEFORE, RouteDone(8, ME, 1, "timeout"))),
+    ]
+    assert bench.router.in_custody == 0
 
 
 def test_a_route_that_went_too_far_ends() -> None:
