@@ -66,15 +66,15 @@ def test_a_route_goes_to_the_neighbour_nearest_to_its_target_and_ends_with_its_a
     assert bench.router.counts.late == 1
 
 
-def test_direct_goes_past_the_overlay_in_one_hop() -> None:
-    for bench in (
-        Bench([NEXT, BEFORE], RoutingSettings(direct=True)),
-        Bench([NEXT, BEFORE]),
-    ):
-        bench.router.route(
-            KEY_OF_FAR, b"", 0.0, direct=None if bench.router.config.direct else True
-        )
-        assert [sent.to for sent in sends(bench.done())] == [FAR]
+@pytest.mark.parametrize(
+    ("setting", "asked", "first"), [(True, None, FAR), (False, True, FAR), (True, False, NEXT)]
+)
+def test_direct_goes_past_the_overlay_in_one_hop(
+    setting: bool, asked: bool | None, first: str
+) -> None:
+    bench = Bench([NEXT], RoutingSettings(direct=setting))
+    bench.router.route(KEY_OF_FAR, b"", 0.0, direct=asked)
+    assert [sent.to for sent in sends(bench.done())] == [first]
 
 
 def test_a_hop_takes_over_hands_on_and_passes_the_end_back() -> None:

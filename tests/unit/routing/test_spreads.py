@@ -296,7 +296,7 @@ def test_bad_ranges_are_refused_with_a_reason(src: str, msg: Spread, reason: str
 
 def test_an_unsound_report_is_refused_and_the_part_stays_open() -> None:
     bench = Bench([NEXT], roster=Roster([ME, NEXT]))
-    number = bench.router.aggregate("load", 0.0)
+    bench.router.aggregate("load", 0.0)
     (part,) = sends(bench.done())
     for reached, lie in (
         (1, Aggregate(count=1, numbers=1, total=float("nan"), least=1, greatest=1)),
@@ -308,7 +308,6 @@ def test_an_unsound_report_is_refused_and_the_part_stays_open() -> None:
             bench.hear(NEXT, report(part, reached, lie))
     assert bench.router.open_here == 1
     assert isinstance(events(bench.hear(NEXT, report(part, 1)))[0], AggregateDone)
-    assert number
 
 
 @pytest.mark.parametrize("interest", [Interest("ants", ""), Interest("a" * 257)])
