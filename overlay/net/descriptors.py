@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import resource
 import select
 from collections.abc import Callable, Iterable
+
+MANY = 65_536  # descriptors: a link takes four or five, so some 13,000 links
 
 Ready = Callable[[float], None]  # called with the time
 
@@ -41,3 +45,16 @@ class Descriptors:
     def close(self) -> None:
         """Give the set back."""
         self._epoll.close()
+
+
+def allow_many() -> None:
+    """Let this process have as many descriptors as it may, up to `MANY`.
+
+    The usual limit of 1,024 is that of select(), which nobody here calls; past it ZeroMQ aborts
+    the whole process.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MANY if hard == resource.RLIM_INFINITY else min(MANY, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with contextlib.suppress(OSError, ValueError):  # a sandbox may forbid it
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

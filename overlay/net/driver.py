@@ -25,7 +25,7 @@ from overlay.limits import Limits
 from overlay.net.addresses import Endpoint, advertised, parse_endpoint
 from overlay.net.config import NetSettings
 from overlay.net.context import SharedContext
-from overlay.net.descriptors import Descriptors
+from overlay.net.descriptors import Descriptors, allow_many
 from overlay.net.effects import NetEffects
 from overlay.net.envelopes import Envelopes
 from overlay.net.inbound import Inbound, Session
@@ -180,6 +180,7 @@ class Driver:
             raise LocalProtocolError("a driver runs once: make a new one to start again")
         self._ran = True
         try:
+            allow_many()
             keep_freed(self.net.keep_freed)
             self._learn_messages()
             self._bind()
