@@ -5,9 +5,11 @@ from __future__ import annotations
 import signal
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
+import zmq
 
 from tests.net.drivers import OVERLAY, Keys, running, speaker, until
 from tests.net.processes import RunningPeer, peer
@@ -51,6 +53,32 @@ def test_a_frozen_process_is_noticed_by_its_missing_heartbeats(runtime: Path) ->
     took, reasons = _play(runtime, signal.SIGSTOP)
     assert reasons == ["disconnected"]
     assert HEARTBEAT < took < 3 * HEARTBEAT + STARVED
+
+
+def test_an_attempt_that_breaks_before_its_hello_is_one_like_any_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """ZeroMQ's thread may find out that the peer has CURVE and we have not before ours goes on."""
+    send: Any = zmq.Socket.send
+    refused: list[bytes] = []
+
+    def refuse_twice(socket: zmq.Socket[bytes], data: bytes, *flags: int, **how: Any) -> Any:
+        if socket.type == zmq.DEALER and len(refused) < 2:
+            refused.append(data)
+            raise zmq.Again
+        return send(socket, data, *flags, **how)
+
+    async def main() -> None:
+        ada, bob = speaker("ada", connect_within=0.3), speaker("bob")
+        async with running(ada, bob):
+            monkeypatch.setattr(zmq.Socket, "send", refuse_twice)
+            ada.knows(bob)
+            ada.say("bob", 1)
+            await until(lambda: bob.numbers == [1], "the third attempt")
+            assert len(refused) == 2
+            assert ada.count("attempts failed") >= 2
+
+    trio.run(main)
 
 
 def test_without_traffic_heartbeats_keep_a_link_open(tmp_path: Path) -> None:
