@@ -41,14 +41,44 @@ class Reply(msgspec.Struct, frozen=True, omit_defaults=True):
 def ask(path: Path, do: str, *, timeout: float = 5.0, **arguments: object) -> Any:
     """Ask the node behind that socket; ControlError when it is gone, silent, or refuses."""
     try:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as link:
-            link.settimeout(timeout)
-            link.connect(str(path))
-            link.sendall(msgspec.json.encode(Request(do, arguments)) + b"\n")
+        with _asked(path, do, timeout, arguments) as link:
             line = _read_line(link)
     except OSError as error:
-        reason = error.strerror or f"no answer within {timeout:g} s"
-        raise ControlError(f"the node behind {path.name} cannot be reached: {reason}") from error
+        raise _unreachable(path, error, timeout) from error
+    return _result(path, line)
+
+
+def follow(path: Path, do: str, *, timeout: float = 5.0, **arguments: object) -> Iterator[Any]:
+    """Ask for something that goes on: yields each value until the node ends it, or stops."""
+    try:
+        with _asked(path, do, timeout, arguments) as link, link.makefile("rb") as lines:
+            first = lines.readline(REPLY_BYTES)
+            link.settimeout(None)  # what goes on may be silent for hours
+            yield _result(path, first)
+            while line := lines.readline(REPLY_BYTES):
+                yield _result(path, line)
+    except OSError as error:
+        raise _unreachable(path, error, timeout) from error
+
+
+def _asked(path: Path, do: str, timeout: float, arguments: dict[str, object]) -> socket.socket:
+    link = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        link.settimeout(timeout)
+        link.connect(str(path))
+        link.sendall(msgspec.json.encode(Request(do, arguments)) + b"\n")
+    except BaseException:
+        link.close()
+        raise
+    return link
+
+
+def _unreachable(path: Path, error: OSError, timeout: float) -> ControlError:
+    reason = error.strerror or f"no answer within {timeout:g} s"
+    return ControlError(f"the node behind {path.name} cannot be reached: {reason}")
+
+
+def _result(path: Path, line: bytes) -> Any:
     try:
         reply = msgspec.json.decode(line, type=Reply)
     except msgspec.DecodeError as error:

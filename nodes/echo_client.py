@@ -7,7 +7,7 @@ import msgspec
 import trio
 
 from nodes.node import Node
-from nodes.recipes import peer
+from nodes.recipes import visitor
 from nodes.settings import NodeConfig
 from overlay.errors import OverlayError
 from overlay.ids import NodeId
@@ -43,7 +43,7 @@ async def ask_repeatedly(
 ) -> Summary:
     """Ask, `pause` seconds after each end of a request; NobodyThere when no peer lets us in."""
     times: list[float] = []
-    async with Node(config, peer(config)) as node:
+    async with Node(config, visitor(config)) as node:
         name = await _meet(node, address, within)
         echo = node.protocol(Echo)
         with node.events(EchoAnswered, EchoTimedOut) as ends:

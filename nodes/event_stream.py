@@ -18,8 +18,14 @@ class EventStream(Generic[E]):
     It listens from the moment it is made until it is closed or the node stops.
     """
 
-    def __init__(self, capacity: int, on_close: "Callable[[EventStream[E]], None]") -> None:
+    def __init__(
+        self,
+        capacity: int,
+        on_close: "Callable[[EventStream[E]], None]",
+        where: Callable[[E], bool] | None = None,
+    ) -> None:
         self.dropped = 0
+        self._where = where  # None: every event is for this reader
         self._buffer: deque[E] = deque(maxlen=capacity)
         self._readers = trio.lowlevel.ParkingLot()
         self._on_close = on_close
@@ -27,6 +33,8 @@ class EventStream(Generic[E]):
 
     def put(self, event: E) -> None:
         """Take an event from the host."""
+        if self._where is not None and not self._where(event):
+            return
         if len(self._buffer) == self._buffer.maxlen:
             self.dropped += 1  # the deque drops its oldest
         self._buffer.append(event)

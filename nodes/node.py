@@ -20,8 +20,9 @@ import trio
 from nodes.event_stream import EventStream
 from nodes.folders import runtime_folder
 from nodes.service import ControlService
-from nodes.settings import DEFAULT_OVERLAY, NodeConfig
+from nodes.settings import DEFAULT_OVERLAY, DEFAULT_ZONE, NodeConfig
 from overlay.errors import LocalProtocolError, SecurityError
+from overlay.host import Surroundings
 from overlay.ids import NodeId, check_name
 from overlay.limits import Limits
 from overlay.net.config import NetSettings
@@ -62,7 +63,7 @@ class Node:
     """Runs the protocols of a recipe on ZeroMQ; SecurityError without key material."""
 
     def __init__(self, config: NodeConfig, recipe: Recipe) -> None:
-        self.name, self.overlay, self._credentials = _identify(config)
+        self.name, self.overlay, self.zone, self._credentials = _identify(config)
         self.config = config
         self.driver: Driver  # made when the node starts: it holds sockets
         self.control = ControlService()
@@ -121,6 +122,9 @@ class Node:
             net=self.config.section(NetSettings),
             limits=self.config.section(Limits),
             state=self.config.state,
+        )
+        self.driver.host.surroundings = Surroundings(
+            self.zone, lambda: tuple(self.driver.endpoints), self.driver.links.may_join
         )
         self._recipe(self.driver.host)
         self._listening = True
@@ -181,12 +185,22 @@ class Node:
         self, kind: type[E], other: type[F], /, *, capacity: int = ...
     ) -> EventStream[E | F]: ...
 
-    def events(self, *kinds: type[Any], capacity: int = EVENT_BUFFER) -> EventStream[Any]:
+    @overload
+    def events(
+        self, *kinds: type[Event], capacity: int = ..., where: Callable[[Any], bool] = ...
+    ) -> EventStream[Any]: ...
+
+    def events(
+        self,
+        *kinds: type[Any],
+        capacity: int = EVENT_BUFFER,
+        where: Callable[[Any], bool] | None = None,
+    ) -> EventStream[Any]:
         """Listen from now on, or from the start; close it (`with node.events(...) as stream`).
 
         A stream that is made before the node starts misses nothing, not even the first link.
         """
-        stream: EventStream[Any] = EventStream(capacity, self._forget)
+        stream: EventStream[Any] = EventStream(capacity, self._forget, where)
         self._streams[stream] = kinds
         if self._listening:
             self._listen(stream)
@@ -212,7 +226,7 @@ class Node:
         }
         return NodeStatus(
             name=self.name,
-            zone=self.config.zone,
+            zone=self.zone,
             pid=os.getpid(),
             insecure=self.config.insecure,
             driver=self.driver.status(),
@@ -222,15 +236,16 @@ class Node:
         )
 
 
-def _identify(config: NodeConfig) -> tuple[NodeId, str, Credentials | None]:
-    """Who the node is, in which overlay, and how it proves that."""
+def _identify(config: NodeConfig) -> tuple[NodeId, str, Scope, Credentials | None]:
+    """Who the node is, in which overlay and zone, and how it proves that."""
     if config.name:
         check_name(config.name)
     if config.zone:
         Rights(zones=(config.zone,))  # refuses what no zone can be called
     if config.insecure:
         made_up = f"{socket.gethostname().partition('.')[0][:40] or 'node'}-{token_hex(3)}"
-        return config.name or made_up, config.overlay or DEFAULT_OVERLAY, None
+        zone = config.zone or DEFAULT_ZONE
+        return config.name or made_up, config.overlay or DEFAULT_OVERLAY, zone, None
     from overlay.security.credentials import load_credentials  # 40 ms and 11 MB: only when used
 
     credentials = load_credentials(config.keys, config.name)
@@ -245,7 +260,15 @@ def _identify(config: NodeConfig) -> tuple[NodeId, str, Credentials | None]:
             f"{identity.name!r} may not join zone {config.zone!r}: run"
             f" `overlay keys issue {identity.name} --zone {config.zone} --force`"
         )
-    return identity.name, identity.overlay, credentials
+    zone = config.zone or _home_zone(identity.rights)
+    return identity.name, identity.overlay, zone, credentials
+
+
+def _home_zone(rights: Rights) -> Scope:
+    """Where a node belongs that was told no zone; empty when its certificate leaves a choice."""
+    if rights.may_join(DEFAULT_ZONE):
+        return DEFAULT_ZONE
+    return rights.zones[0] if len(rights.zones) == 1 else ""
 
 
 def only_error(group: BaseExceptionGroup[BaseException]) -> BaseException:

@@ -8,22 +8,24 @@ harmless.
 import os
 import signal
 import sys
-import time
 from collections.abc import AsyncIterator
 from types import FrameType
+from typing import Any
 
 import msgspec
 import trio
 
 from nodes.control import ControlError, ask, sockets_of
 from nodes.event_stream import EventStream
+from nodes.facts import event_facts, sentence
 from nodes.folders import runtime_folder
 from nodes.node import Node
+from nodes.peer import MEMBER_EVENTS, Peer
 from nodes.peer_options import PeerOptions, path_or_none
-from nodes.recipes import peer
 from nodes.settings import NodeConfig, node_config
 from overlay.errors import ConfigError, OverlayError
 from overlay.protocol import LinkLost, LinkUp
+from protocols.membership import Membership
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 STOP_SECONDS = 1.8  # then the node is cut off: two seconds after a signal the process is gone
@@ -78,15 +80,15 @@ def config_of(options: PeerOptions) -> NodeConfig:
 
 async def _serve(options: PeerOptions, pending: Pending) -> None:
     with trio.open_signal_receiver(*STOP_SIGNALS) as signals:
-        config = config_of(options)
-        node = Node(config, peer(config))
+        peer = Peer(config_of(options))
+        node = peer.node
         _check_alone(node)
-        links = node.events(LinkUp, LinkLost) if options.events else None
+        events = node.events(LinkUp, LinkLost, *MEMBER_EVENTS) if options.events else None
         with trio.CancelScope() as life:
-            async with node, trio.open_nursery() as nursery:
+            async with peer, trio.open_nursery() as nursery:
                 nursery.start_soon(_stop_on_signal, node, signals, life)
-                if links is not None:
-                    nursery.start_soon(_report_links, links, options)
+                if events is not None:
+                    nursery.start_soon(_report_events, events, node, options)
                 _announce(node, options)
                 if pending.seen:
                     node.stop()
@@ -138,16 +140,12 @@ def _announce(node: Node, options: PeerOptions) -> None:
         )
 
 
-async def _report_links(links: EventStream[LinkUp | LinkLost], options: PeerOptions) -> None:
-    """Print a line for each link that comes or goes."""
-    async for event in links:
-        lost = isinstance(event, LinkLost)
-        reason = event.reason if isinstance(event, LinkLost) else ""
-        if options.json:
-            kind = "link-lost" if lost else "link-up"
-            _say({"event": kind, "peer": event.peer, "reason": reason, "at": time.time()})
-        else:
-            _say(f"link to {event.peer} {f'lost: {reason}' if lost else 'up'}")
+async def _report_events(events: EventStream[Any], node: Node, options: PeerOptions) -> None:
+    """Print a line for each link and each member that comes or goes."""
+    view = node.protocol(Membership, node.zone).view
+    async for event in events:
+        facts = event_facts(event, view)
+        _say(facts if options.json else sentence(facts))
 
 
 def _say(line: str | dict[str, object]) -> None:

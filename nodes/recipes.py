@@ -1,14 +1,50 @@
 """Recipes: which protocols one kind of node runs, in the order in which they start."""
 
 from nodes.settings import NodeConfig
+from overlay.errors import SecurityError
 from overlay.host import Host, Recipe
+from overlay.protocol import Scope
 from protocols.echo import Echo, EchoConfig
+from protocols.membership import Membership, MembershipSettings
+from protocols.routing import Routing, RoutingSettings
+from protocols.topology import Topology, TopologySettings
 
 
 def peer(config: NodeConfig) -> Recipe:
-    """A plain peer: what `overlay peer` runs."""
+    """A member of its zone: what `overlay peer` runs."""
+
+    def add_protocols(host: Host) -> None:
+        host.add(Echo, config.section(EchoConfig))
+        zone = host.surroundings.zone
+        if not zone:
+            raise SecurityError(
+                f"{host.me!r} has no single zone in its certificate: say --zone"
+            )
+        add_zone(host, zone, config)
+
+    return add_protocols
+
+
+def visitor(config: NodeConfig) -> Recipe:
+    """One that asks and answers, and is a member of nothing: what `overlay echo` runs."""
 
     def add_protocols(host: Host) -> None:
         host.add(Echo, config.section(EchoConfig))
 
     return add_protocols
+
+
+def add_zone(host: Host, zone: Scope, config: NodeConfig) -> Membership:
+    """Make a node a member of a zone: in its views, with links, and on its routes."""
+    around = host.surroundings
+    membership = host.add(
+        Membership,
+        config.section(MembershipSettings),
+        zone,
+        zone=zone,
+        here=around.here,
+        may_join=around.may_join,
+    )
+    links = host.add(Topology, config.section(TopologySettings), zone, members=membership.view)
+    host.add(Routing, config.section(RoutingSettings), zone, members=membership.view, links=links)
+    return membership

@@ -4,8 +4,8 @@ import os
 import socket
 import struct
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing, asynccontextmanager, suppress
 from itertools import count
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -17,7 +17,10 @@ from nodes.control import PATH_BYTES, REQUEST_BYTES, SUFFIX, Reply, Request, soc
 from overlay.errors import ConfigError, LocalProtocolError, OverlayError
 
 Handler: TypeAlias = Callable[..., Any]
-"""Takes the request's arguments by name, returns what msgspec can write as JSON."""
+"""Takes the request's arguments by name, returns what msgspec can write as JSON.
+
+An async generator goes on telling: a line for each value, until it or the client ends.
+"""
 
 MAX_CLIENTS = 16  # more at once are turned away: people and scripts ask one by one
 CLIENT_SECONDS = 10.0  # for one question; a client that hangs must not keep its slot
@@ -74,7 +77,9 @@ class ControlService:
             self._clients += 1
             try:
                 with trio.move_on_after(CLIENT_SECONDS) as patience:
-                    await self._answer(stream)
+                    reply = await self._answer(stream)
+                if isinstance(reply, AsyncGenerator):
+                    await self._keep_telling(stream, reply)
                 if patience.cancelled_caught:
                     self.counts["too-slow"] += 1
             except (trio.BrokenResourceError, trio.ClosedResourceError):
@@ -82,19 +87,37 @@ class ControlService:
             finally:
                 self._clients -= 1
 
-    async def _answer(self, stream: trio.SocketStream) -> None:
+    async def _answer(self, stream: trio.SocketStream) -> Any:
+        """Send the reply; one that goes on is returned instead."""
         if _uid_of(stream) not in (os.geteuid(), 0):
             self.counts["foreign"] += 1
-            return
+            return None
         line = await _read_line(stream)
         if line is None:
             self.counts["malformed"] += 1
             reply = Reply(error=f"a request is one line of at most {REQUEST_BYTES} bytes")
         elif not line:
-            return  # it only looked whether we live
+            return None  # it only looked whether we live
         else:
             reply = self._handle(line)
+        if isinstance(reply.result, AsyncGenerator):
+            return reply.result
         await stream.send_all(msgspec.json.encode(reply) + b"\n")
+        return None
+
+    async def _keep_telling(self, stream: trio.SocketStream, told: AsyncGenerator[Any]) -> None:
+        async with aclosing(told), trio.open_nursery() as nursery:
+            nursery.start_soon(_cancel_on_hangup, stream, nursery.cancel_scope)
+            async for one in told:
+                with trio.move_on_after(CLIENT_SECONDS) as patience:
+                    try:
+                        await stream.send_all(msgspec.json.encode(Reply(result=one)) + b"\n")
+                    except (trio.BrokenResourceError, trio.ClosedResourceError):
+                        break
+                if patience.cancelled_caught:
+                    self.counts["too-slow"] += 1
+                    break
+            nursery.cancel_scope.cancel()
 
     def _handle(self, line: bytes) -> Reply:
         try:
@@ -124,6 +147,13 @@ async def _read_line(stream: trio.SocketStream) -> bytes | None:
         if not part:
             return b""
     return bytes(data)
+
+
+async def _cancel_on_hangup(stream: trio.SocketStream, scope: trio.CancelScope) -> None:
+    with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+        while await stream.receive_some(REQUEST_BYTES):
+            pass
+    scope.cancel()
 
 
 def _uid_of(stream: trio.SocketStream) -> int:

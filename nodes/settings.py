@@ -16,17 +16,24 @@ from overlay.net.config import NetSettings
 from overlay.profiles import load_profile
 from overlay.toml_source import Source, Typed, overrides, read_toml
 from protocols.echo.config import EchoConfig
+from protocols.membership.config import MembershipSettings
+from protocols.routing.config import RoutingSettings
+from protocols.topology.config import TopologySettings
 
 SECTIONS: dict[str, type[Settings]] = {
     "net": NetSettings,
     "limits": Limits,
     "echo": EchoConfig,
+    "membership": MembershipSettings,
+    "topology": TopologySettings,
+    "routing": RoutingSettings,
 }
 """Everything that a config file may hold; a protocol adds its section here."""
 
 DEFAULT_PROFILE = "lan"
 DEFAULT_OVERLAY = "overlay"
 AT_LOOPBACK = Source("--insecure", {"net": {"bind": ["tcp://127.0.0.1:0"]}})
+DEFAULT_ZONE = "default"
 
 S = TypeVar("S", bound=Settings)
 
@@ -36,7 +43,7 @@ class NodeConfig:
     """Made by `node_config` from a profile, files and overrides, or by hand from settings."""
 
     name: NodeId | None = None  # None: as the key material says; insecure: made up
-    zone: str = ""
+    zone: str = ""  # empty: DEFAULT_ZONE, or the only one that the certificate allows
     overlay: str | None = None  # None: as the key material says; insecure: DEFAULT_OVERLAY
     insecure: bool = False  # no CURVE, no certificates: everybody is believed
     keys: Path | None = None  # None: where `overlay keys` writes

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from random import Random
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from overlay.errors import InvariantViolation, LocalProtocolError, RemoteProtocolError
 from overlay.ids import NodeId
@@ -29,12 +29,13 @@ from overlay.protocol import (
     OverlayProtocol,
     PeerMet,
     Scope,
+    TurnedAway,
 )
 
 P = TypeVar("P", bound=OverlayProtocol)
 T = TypeVar("T")
 
-HOST_EVENTS: tuple[type[Event], ...] = (LinkUp, LinkLost, ContactLearned, PeerMet)
+HOST_EVENTS: tuple[type[Event], ...] = (LinkUp, LinkLost, ContactLearned, PeerMet, TurnedAway)
 STEP_CAP = (
     100_000  # events that one input may cause; more means that two protocols chase each other
 )
@@ -44,6 +45,15 @@ Listener: TypeAlias = Callable[[Any], None]
 Recipe: TypeAlias = "Callable[[Host], None]"
 """Adds the protocols of one kind of node, in order."""
 RefusalListener: TypeAlias = Callable[[NodeId, RemoteProtocolError, int], None]
+
+
+class Surroundings(NamedTuple):
+    """What a recipe may know of the node that it assembles; in the simulator nothing."""
+
+    zone: Scope = ""  # the base zone that the node belongs to
+    here: Callable[[], tuple[str, ...]] = tuple  # where peers reach it, once it is bound
+    may_join: Callable[[NodeId, Scope], bool] = lambda _peer, _zone: True
+    """Whether a peer may be a member of a zone, as far as its certificate was seen."""
 
 
 class Instance:
@@ -93,6 +103,7 @@ class Host:
         on_refusal: RefusalListener | None = None,
     ) -> None:
         self.me = me
+        self.surroundings = Surroundings()  # whoever runs the node replaces it before the recipe
         self.refusals: Counter[str] = Counter()
         self.tick_end_callbacks: dict[Callable[[float], None], None] = {}
         self._make_effects = make_effects

@@ -95,6 +95,13 @@ class PeerMet(Event, frozen=True):
     endpoints: tuple[str, ...]
 
 
+class TurnedAway(Event, frozen=True):
+    """Whoever lives at `who` (a name or an address) refused this node's first word."""
+
+    who: str
+    reason: str
+
+
 Handler: TypeAlias = Callable[[NodeId, Any, float], None]  # (source, message, now)
 DatagramHandler: TypeAlias = Callable[[Origin, Any, float], None]  # (origin, message, now)
 EventHandler: TypeAlias = Callable[[Any, float], None]  # (event, now)

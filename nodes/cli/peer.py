@@ -37,7 +37,7 @@ def peer(
         bool, typer.Option("--insecure", help="No keys: at loopback, or by --bind in a closed lab.")
     ] = False,
     events: Annotated[
-        bool, typer.Option("--events", help="Print a line when a link comes or goes.")
+        bool, typer.Option("--events", help="Print a line when a link or a member comes or goes.")
     ] = False,
     json: AsJson = False,
 ) -> None:

@@ -452,7 +452,7 @@ class Driver:
         self.links.learn(event.peer, endpoints)
 
     def _on_session(self, session: Session, hello: Hello) -> None:
-        self.links.learn_key(session.name, session.identity.curve_key)
+        self.links.learn_identity(session.identity)
         try:
             self.links.learn(session.name, [parse_endpoint(text) for text in hello.endpoints])
         except ConfigError as error:

@@ -15,13 +15,16 @@ from overlay.net.config import NetSettings
 from overlay.net.descriptors import Descriptors
 from overlay.net.link import Link, State
 from overlay.net.trust import Trust
-from overlay.protocol import Event, LinkLost, LinkUp, PeerMet
+from overlay.protocol import Event, LinkLost, LinkUp, PeerMet, Scope, TurnedAway
 from overlay.wire.frames import Goodbye, Hello, Refusal, Welcome
 from overlay.wire.sizes import Sizes
 from overlay.wire.writer import BatchWriter
 
 if TYPE_CHECKING:
     import zmq
+
+    from overlay.security.identity import Identity
+    from overlay.security.rights import Rights
 
 BOOK_SIZE = 100_000  # peers whose address is remembered
 
@@ -73,6 +76,7 @@ class Links:
         self._ask_who = ask_who
         self._book: dict[NodeId, tuple[Endpoint, ...]] = {}
         self._keys: dict[NodeId, bytes] = {}  # CURVE keys that certificates proved
+        self._rights: dict[NodeId, Rights] = {}  # what they allow
         self.stopping = False
 
     # -- addresses ----------------------------------------------------------------------------
@@ -98,8 +102,19 @@ class Links:
                 link.deadline = now  # a new address is worth an attempt at once
                 self.due(now)
 
-    def learn_key(self, peer: NodeId, curve_key: bytes) -> None:
-        """Remember the key that a verified certificate binds to that name."""
+    def learn_identity(self, proven: Identity) -> None:
+        """Remember the key and the rights that a verified certificate binds to a name."""
+        self._learn_key(proven.name, proven.curve_key)
+        if len(self._rights) >= BOOK_SIZE and proven.name not in self._rights:
+            self._rights.pop(next(iter(self._rights)))
+        self._rights[proven.name] = proven.rights
+
+    def may_join(self, peer: NodeId, zone: Scope) -> bool:
+        """Whether the peer may be a member of a zone; who never said Hello here may be."""
+        rights = self._rights.get(peer)
+        return rights is None or rights.may_join(zone)
+
+    def _learn_key(self, peer: NodeId, curve_key: bytes) -> None:
         if len(self._keys) >= BOOK_SIZE and peer not in self._keys:
             self._keys.pop(next(iter(self._keys)))
         self._keys[peer] = curve_key
@@ -172,7 +187,7 @@ class Links:
         if link.name is not None and link.name != name:
             link.fail(f"{link.endpoint} is {name}", now)
             return
-        self.learn_key(name, curve_key)
+        self._learn_key(name, curve_key)
         link.connect(link.endpoint, curve_key, now)
 
     # -- what links report --------------------------------------------------------------------
@@ -230,6 +245,7 @@ class Links:
             RemoteProtocolError("refused-by-peer", f"{refusal.reason}: {refusal.detail}"),
             1,
         )
+        self._announce(TurnedAway(link.who, refusal.reason), now)
 
     # -- regular work -------------------------------------------------------------------------
 

@@ -57,6 +57,10 @@ other, and if both are lost the contact's JoinReply tells how far the earlier li
 an incarnation more than a day ahead of my clock (or of what the contact that let me in showed)
 is nobody's, and refused; gossip cannot move that horizon (`horizon.py`).
 
+Rights. Whoever's certificate does not allow the zone is not let in, and nothing that it says
+counts. A certificate is seen when its owner connects: one that a member vouched for before that
+cannot answer probes, and goes the way of the dead.
+
 Names. A Join under the name of a present member makes the contact probe it: if that life answers,
 the newcomer is refused. Where the two meet by gossip only (two partitions), the older life
 raises its incarnation whenever it is overtaken, and the newer one, overtaken `TWIN_PROOFS` times,

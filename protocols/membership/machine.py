@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from random import Random
 from typing import Any, ClassVar
 
-from overlay.errors import InvariantViolation, LocalProtocolError
+from overlay.errors import InvariantViolation, LocalProtocolError, RemoteProtocolError
 from overlay.ids import NodeId
 from overlay.protocol import (
     ContactLearned,
@@ -209,7 +209,7 @@ class Membership(OverlayProtocol):
             PingRequest: self._attended(self._prober.on_ping_request),
             IndirectAck: self._attended(self._prober.on_indirect_ack),
             Gossip: self._attended(self._on_gossip),
-            Join: self._attended(self._doorkeeper.on_join),
+            Join: self._attended(self._doorkeeper.on_join, check=False),  # it says why not
             JoinReply: self._attended(self._joiner.on_reply),
             JoinRefused: self._attended(self._joiner.on_refused),
             Sync: self._attended(self._reconciler.on_sync),
@@ -217,13 +217,16 @@ class Membership(OverlayProtocol):
             SyncRecords: self._attended(self._reconciler.on_records),
         }
 
-    def _attended(self, handler: Handler) -> Handler:
+    def _attended(self, handler: Handler, *, check: bool = True) -> Handler:
         core = self._core
         read = core.clock.read
 
         def attend(src: NodeId, message: Any, now: float) -> None:
-            if not core.silent:
-                handler(src, message, read(now))
+            if core.silent:
+                return
+            if check and not core.may_join(src, core.zone):
+                raise RemoteProtocolError("zone-not-allowed", f"{src} in zone {core.zone!r}")
+            handler(src, message, read(now))
 
         return attend
 

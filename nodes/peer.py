@@ -1,0 +1,216 @@
+"""A member of a zone, as applications hold it.
+
+async with Peer.join(name="ada", zone="lab", seeds=["10.0.0.7:7400"]) as peer:
+    peer.attributes["gpu"] = 4
+    async for event in peer.watch_members():
+        print(event, len(peer.members))
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
+
+from nodes.facts import event_facts, link_facts, member_facts
+from nodes.members import Attributes, Members
+from nodes.node import Node
+from nodes.recipes import peer
+from nodes.settings import node_config
+from overlay.errors import LocalProtocolError, OverlayError
+from overlay.protocol import TurnedAway
+from protocols.membership import (
+    AttributesChanged,
+    MemberFailed,
+    MemberJoined,
+    MemberLeft,
+    MemberRefuted,
+    Membership,
+    MemberSuspected,
+    NameTaken,
+    ZoneEntered,
+)
+from protocols.topology import Topology
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable, Mapping
+    from types import TracebackType
+
+    from nodes.event_stream import EventStream
+    from nodes.settings import NodeConfig
+    from overlay.host import Host
+    from overlay.protocol import Event, Scope
+    from protocols.membership.attributes import Value
+
+MemberEvent: TypeAlias = (
+    MemberJoined | MemberSuspected | MemberRefuted | MemberFailed | MemberLeft | AttributesChanged
+)
+MEMBER_EVENTS: tuple[type[Event], ...] = (
+    MemberJoined,
+    MemberSuspected,
+    MemberRefuted,
+    MemberFailed,
+    MemberLeft,
+    AttributesChanged,
+)
+
+
+class NotAdmitted(OverlayError):
+    """The zone does not take this node: its name is taken, or it may not be there."""
+
+
+class Peer:
+    """Joins its zone when its `async with` block begins, and leaves it gracefully at the end.
+
+    If the zone does not take it, it stops: streams end, and `run`, `joined` and the end of the
+    block raise NotAdmitted.
+    """
+
+    def __init__(
+        self, config: NodeConfig, *, attributes: Mapping[str, Value] | None = None
+    ) -> None:
+        self.node = Node(config, self._assemble)
+        self.zone: Scope = self.node.zone
+        self.refused = ""  # why the zone does not take this node
+        self._recipe = peer(config)
+        self._first_attributes = dict(attributes or {})
+        for name, handler in (
+            ("members", self._tell_members),
+            ("topology", self._tell_topology),
+            ("set", self._set_attributes),
+            ("watch", self._tell_events),
+        ):
+            self.node.control.register(name, handler)
+
+    @classmethod
+    def join(
+        cls,
+        *,
+        name: str | None = None,
+        zone: str = "",
+        seeds: Iterable[str] = (),
+        attributes: Mapping[str, Value] | None = None,
+        **options: Any,
+    ) -> Self:
+        """A peer of that zone that meets the seeds (HOST:PORT); `options` as of `node_config`."""
+        config = node_config(name, zone=zone, seeds=seeds, **options)
+        return cls(config, attributes=attributes)
+
+    # -- life ---------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> Self:
+        await self.node.__aenter__()
+        try:
+            self.attributes.update(self._first_attributes)
+        except BaseException as error:
+            await self.node.__aexit__(type(error), error, error.__traceback__)
+            raise
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.node.__aexit__(kind, error, trace)
+        if error is None:
+            self._check_admitted()
+
+    async def run(self) -> None:
+        """Wait until something stops this peer."""
+        await self.node.run()
+        self._check_admitted()
+
+    def stop(self) -> None:
+        """Begin to leave the zone and stop."""
+        self.node.stop()
+
+    async def joined(self, *, count: int | None = None) -> None:
+        """Wait until the zone let this peer in, or until `count` members are present."""
+        with self.node.events(ZoneEntered, *MEMBER_EVENTS, where=self._is_mine) as events:
+            while not (self._membership.entered if count is None else len(self.members) >= count):
+                try:
+                    await anext(events)
+                except StopAsyncIteration:
+                    self._check_admitted()
+                    raise LocalProtocolError(f"{self.node.name} stopped before it joined") from None
+
+    def _assemble(self, host: Host) -> None:
+        self._recipe(host)
+        host.listen(NameTaken, self._on_name_taken)
+        host.listen(TurnedAway, self._on_turned_away)
+
+    def _on_name_taken(self, event: NameTaken) -> None:
+        if event.zone == self.zone:
+            self._give_up(event.reason)
+
+    def _on_turned_away(self, event: TurnedAway) -> None:
+        if event.reason == "name-taken":
+            self._give_up(
+                f"a node called {self.node.name!r} runs at {event.who}: choose another name"
+            )
+
+    def _give_up(self, reason: str) -> None:
+        self.refused = self.refused or reason
+        self.node.stop()
+
+    def _check_admitted(self) -> None:
+        if self.refused:
+            raise NotAdmitted(self.refused)
+
+    # -- use ----------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        """What this peer is called."""
+        return self.node.name
+
+    @property
+    def members(self) -> Members:
+        """Everybody in the zone, this peer included."""
+        return Members(self._membership.view)
+
+    @property
+    def attributes(self) -> Attributes:
+        """What this peer tells about itself; set and delete keys here."""
+        return Attributes(self._membership, self.node.call)
+
+    def watch_members(self) -> EventStream[MemberEvent]:
+        """Listen to the zone from now on; close the stream, or use it in `with`, when done."""
+        return self.node.events(*MEMBER_EVENTS, where=self._is_mine)
+
+    @property
+    def _membership(self) -> Membership:
+        return self.node.protocol(Membership, self.zone)
+
+    def _is_mine(self, event: Any) -> bool:
+        return bool(event.zone == self.zone)
+
+    # -- what the control socket tells --------------------------------------------------------
+
+    def _tell_members(self) -> dict[str, Any]:
+        return self._heading() | {"members": [*map(member_facts, self.members.values())]}
+
+    def _tell_topology(self) -> dict[str, Any]:
+        return self._heading() | {
+            "links": link_facts(self.node.protocol(Topology, self.zone)),
+            "members": list(self.members),
+        }
+
+    def _set_attributes(
+        self, values: dict[str, Value] | None = None, remove: list[str] | None = None
+    ) -> dict[str, Any]:
+        """Set and remove some; returns all."""
+        self.attributes.update(values or {})
+        for key in remove or ():
+            self.node.call(self._membership.remove_attribute, key)
+        return dict(self.attributes)
+
+    async def _tell_events(self) -> AsyncIterator[dict[str, Any]]:
+        """First who watches what, then each event."""
+        with self.watch_members() as events:
+            yield {"event": "watching", "members": len(self.members)} | self._heading()
+            async for event in events:
+                yield event_facts(event, self._membership.view)
+
+    def _heading(self) -> dict[str, Any]:
+        return {"node": self.name, "overlay": self.node.overlay, "zone": self.zone}
