@@ -6,7 +6,7 @@ Nothing here imports trio: `overlay status` must answer at once.
 """
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +48,7 @@ def ask(path: Path, do: str, *, timeout: float = 5.0, **arguments: object) -> An
     return _result(path, line)
 
 
-def follow(path: Path, do: str, *, timeout: float = 5.0, **arguments: object) -> Iterator[Any]:
+def follow(path: Path, do: str, *, timeout: float = 5.0, **arguments: object) -> Generator[Any]:
     """Ask for something that goes on: yields each value until the node ends it, or stops."""
     try:
         with _asked(path, do, timeout, arguments) as link, link.makefile("rb") as lines:

@@ -17,9 +17,7 @@ def peer(config: NodeConfig) -> Recipe:
         host.add(Echo, config.section(EchoConfig))
         zone = host.surroundings.zone
         if not zone:
-            raise SecurityError(
-                f"{host.me!r} has no single zone in its certificate: say --zone"
-            )
+            raise SecurityError(f"{host.me!r} has no single zone in its certificate: say --zone")
         add_zone(host, zone, config)
 
     return add_protocols

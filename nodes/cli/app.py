@@ -6,7 +6,19 @@ from typing import Annotated, Any
 import typer
 
 import overlay
-from nodes.cli import config, demo, echo, keys, new_protocol, peer, running, sim
+from nodes.cli import (
+    config,
+    demo,
+    echo,
+    keys,
+    members,
+    new_protocol,
+    peer,
+    running,
+    sim,
+    topology,
+    watch,
+)
 from nodes.cli.output import AsJson, print_json
 
 app = typer.Typer(
@@ -52,7 +64,7 @@ def _version() -> str:
         return "of a clone that is not installed"
 
 
-for module in (peer, running, echo, new_protocol, demo):
+for module in (peer, running, members, topology, watch, echo, new_protocol, demo):
     module.register(app)
 app.add_typer(keys.app, name="keys")
 app.add_typer(config.app, name="config")

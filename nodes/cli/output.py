@@ -21,9 +21,9 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs."
 WIDE = 200  # columns when nobody looks: a pipe must not get wrapped words
 
 
-def print_json(facts: Any) -> None:
+def print_json(facts: Any, *, flush: bool = False) -> None:
     """One JSON value on one line."""
-    print(msgspec.json.encode(facts).decode())
+    print(msgspec.json.encode(facts).decode(), flush=flush)
 
 
 def print_table(
@@ -66,6 +66,11 @@ def console() -> "Console":
     from rich.console import Console
 
     return Console(width=None if sys.stdout.isatty() else WIDE, highlight=False)
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 member`, `2 members`."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def complain(line: object) -> None:

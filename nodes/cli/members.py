@@ -1,0 +1,103 @@
+"""`overlay members`, `overlay set` and `overlay unset`: who is in a zone, and what they tell."""
+
+from typing import Annotated, Any
+
+import typer
+
+from nodes.cli.asking import NodeName, ask_each, the_one
+from nodes.cli.output import AsJson, counted, print_json, print_table
+from nodes.control import ask
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command()(members)
+    app.command("set")(set_)
+    app.command()(unset)
+
+
+def members(node: NodeName = None, json: AsJson = False) -> None:
+    """Show the members of each zone that a node of this machine is in."""
+    views = first_of_each_zone(ask_each(node, "members"))
+    if json:
+        print_json({"views": views})
+        return
+    for view in views:
+        rows = [
+            (
+                member["name"],
+                member["state"],
+                ", ".join(member["endpoints"]) or "-",
+                member["vid"][:8],
+                shown(member["attributes"]) or "-",
+            )
+            for member in view["members"]
+        ]
+        title = f"zone {view['zone']}, {counted(len(rows), 'member')}, as {view['node']} sees it"
+        print_table(("member", "state", "address", "place", "attributes"), rows, title=title)
+
+
+def set_(
+    settings: Annotated[list[str], typer.Argument(metavar="KEY=VALUE...", help="What to tell.")],
+    node: NodeName = None,
+    json: AsJson = False,
+) -> None:
+    """Set attributes of a node; every member of its zone sees them."""
+    values = {}
+    for text in settings:
+        key, equals, value = text.partition("=")
+        if not key or not equals:
+            raise typer.BadParameter(f"{text!r}: write KEY=VALUE", param_hint="KEY=VALUE")
+        values[key] = value_of(value)
+    _tell(ask(the_one(node), "set", values=values), json)
+
+
+def unset(
+    keys: Annotated[list[str], typer.Argument(metavar="KEY...", help="What to remove.")],
+    node: NodeName = None,
+    json: AsJson = False,
+) -> None:
+    """Remove attributes of a node."""
+    _tell(ask(the_one(node), "set", remove=keys), json)
+
+
+def _tell(attributes: dict[str, Any], json: bool) -> None:
+    if json:
+        print_json({"attributes": attributes})
+    else:
+        print(shown(attributes) or "no attributes are left")
+
+
+def first_of_each_zone(views: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """One view for each zone, of its first node: the others see the same, soon."""
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for view in views:
+        found.setdefault((view["overlay"], view["zone"]), view)
+    return list(found.values())
+
+
+def value_of(text: str) -> str | int | float | bool:
+    """A number or a switch where the text is one, else the text; quotes keep it text."""
+    if len(text) > 1 and text[0] == text[-1] == '"':
+        return text[1:-1]
+    if text in ("true", "false"):
+        return text == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def shown(attributes: dict[str, Any]) -> str:
+    """`gpu=4 rack="7"`: as `overlay set` would take it."""
+    return " ".join(f"{key}={_quoted(value)}" for key, value in attributes.items())
+
+
+def _quoted(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str) and (value_of(value) != value or " " in value):
+        return f'"{value}"'
+    return str(value)
