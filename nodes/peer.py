@@ -8,6 +8,8 @@ async with Peer.join(name="ada", zone="lab", seeds=["10.0.0.7:7400"]) as peer:
 
 from __future__ import annotations
 
+import time
+from math import inf
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from nodes.facts import event_facts, link_facts, member_facts
@@ -16,6 +18,7 @@ from nodes.node import Node
 from nodes.recipes import peer
 from nodes.settings import node_config
 from overlay.errors import LocalProtocolError, OverlayError
+from overlay.net.config import NetSettings
 from overlay.protocol import TurnedAway
 from protocols.membership import (
     AttributesChanged,
@@ -53,6 +56,9 @@ MEMBER_EVENTS: tuple[type[Event], ...] = (
 )
 
 
+STALE_HEARTBEATS = 4  # after three missed ones a peer knows that an earlier life is over
+
+
 class NotAdmitted(OverlayError):
     """The zone does not take this node: its name is taken, or it may not be there."""
 
@@ -71,6 +77,8 @@ class Peer:
         self.zone: Scope = self.node.zone
         self.refused = ""  # why the zone does not take this node
         self._recipe = peer(config)
+        self._heartbeat = config.section(NetSettings).heartbeat
+        self._in_use_since = inf
         self._first_attributes = dict(attributes or {})
         for name, handler in (
             ("members", self._tell_members),
@@ -144,10 +152,17 @@ class Peer:
             self._give_up(event.reason)
 
     def _on_turned_away(self, event: TurnedAway) -> None:
+        name = self.node.name
         if event.reason == "name-taken":
-            self._give_up(
-                f"a node called {self.node.name!r} runs at {event.who}: choose another name"
-            )
+            self._give_up(f"a node called {name!r} runs at {event.who}: choose another name")
+        elif event.reason == "name-in-use":
+            # It may be this node's own earlier life, of which the peer does not know the end yet.
+            now = time.monotonic()
+            self._in_use_since = min(self._in_use_since, now)
+            if now - self._in_use_since > STALE_HEARTBEATS * self._heartbeat:
+                self._give_up(
+                    f"{event.who} knows another node called {name!r}: choose another name"
+                )
 
     def _give_up(self, reason: str) -> None:
         self.refused = self.refused or reason

@@ -299,8 +299,18 @@ class Inbound:
         if self._names[session.name] >= SESSIONS_PER_NAME:
             detail = f"{session.name!a} is connected {SESSIONS_PER_NAME} times"
             raise RemoteProtocolError("too-many-sessions", detail)
+        if self._names[session.name] and self._has_another_life(session):
+            # Or it died with its machine, and heartbeats will tell: it may try again.
+            detail = f"another node called {session.name!a} is connected"
+            raise RemoteProtocolError("name-in-use", detail)
         self._names[session.name] += 1
         return session
+
+    def _has_another_life(self, session: Session) -> bool:
+        return any(
+            other.name == session.name and other.life != session.life and not other.leaving
+            for other in self.sessions.values()
+        )
 
     def recheck(self) -> None:
         """Forget sessions whose certificate was revoked or expired since their Hello."""

@@ -340,15 +340,17 @@ def _zmtp_frame(body: bytes) -> bytes:
 
 def test_an_insecure_namesake_takes_no_session_of_another(play: Play) -> None:
     async def attack(stage: Scene) -> None:
-        namesakes: list[Stranger] = [await stage.member("bob") for _ in range(15)]
-        one_more = stage.stranger()
-        one_more.hello("bob")
-        reply = await stage.answer(one_more)
-        assert isinstance(reply, Refusal)
-        assert reply.reason == "too-many-sessions"
-        for stranger in (*namesakes, one_more):
+        crowd: list[Stranger] = [await stage.member("eve") for _ in range(16)]
+        for name, reason in (("eve", "too-many-sessions"), ("bob", "name-in-use")):
+            one_more = stage.stranger()
+            one_more.hello(name)
+            reply = await stage.answer(one_more)
+            assert isinstance(reply, Refusal)
+            assert reply.reason == reason
+            crowd.append(one_more)
+        for stranger in crowd:
             stranger.close()
-        await stage.unharmed("too-many-sessions")
+        await stage.unharmed("too-many-sessions", "name-in-use")
 
     play(attack, secure=False)
 
