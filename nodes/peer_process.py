@@ -8,6 +8,7 @@ harmless.
 import os
 import signal
 import sys
+import time
 from collections.abc import AsyncIterator
 from types import FrameType
 from typing import Any
@@ -129,6 +130,7 @@ def _announce(node: Node, options: PeerOptions) -> None:
                 "zone": status.zone,
                 "insecure": status.insecure,
                 "pid": os.getpid(),
+                "monotonic": time.monotonic(),
             }
         )
     else:
