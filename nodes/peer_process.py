@@ -88,9 +88,9 @@ async def _serve(options: PeerOptions, pending: Pending) -> None:
         with trio.CancelScope() as life:
             async with peer, trio.open_nursery() as nursery:
                 nursery.start_soon(_stop_on_signal, node, signals, life)
+                _announce(node, options)
                 if events is not None:
                     nursery.start_soon(_report_events, events, node, options)
-                _announce(node, options)
                 if pending.seen:
                     node.stop()
                 await node.run()
