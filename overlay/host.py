@@ -56,6 +56,10 @@ class Surroundings(NamedTuple):
     """Whether a peer may be a member of a zone, as far as its certificate was seen."""
 
 
+def _nothing_kept(_instance: Instance) -> Kept:
+    return {}
+
+
 class Instance:
     """One running protocol: its scope, and the key under which a driver files its timers."""
 
@@ -88,7 +92,7 @@ class HostEffects(Effects):
 
     def at_tick_end(self, callback: Callable[[float], None]) -> None:
         """Register once per tick."""
-        self._host.tick_end_callbacks[callback] = None
+        self._host.at_tick_end(callback)
 
 
 class Host:
@@ -101,6 +105,7 @@ class Host:
         seed: str,
         *,
         on_refusal: RefusalListener | None = None,
+        on_removed: Callable[[Instance], None] | None = None,
     ) -> None:
         self.me = me
         self.surroundings = Surroundings()  # whoever runs the node replaces it before the recipe
@@ -109,6 +114,8 @@ class Host:
         self._make_effects = make_effects
         self._seed = seed
         self._on_refusal = on_refusal
+        self._on_removed = on_removed
+        self._kept: Callable[[Instance], Kept] = _nothing_kept
         self._instances: dict[tuple[type[OverlayProtocol], Scope], Instance] = {}
         self._handlers: dict[Scope, dict[type[Message], Handler]] = {}
         self._datagrams: dict[Scope, dict[type[Message], DatagramHandler]] = {}
@@ -122,7 +129,7 @@ class Host:
     def add(self, cls: type[P], config: Any, scope: Scope = NODE_SCOPE, **views: Any) -> P:
         """Make an instance; `views` are the siblings' interfaces that its constructor takes.
 
-        On a running node follow it with `start_instance`.
+        On a running node follow it with `launch`.
         """
         if (cls, scope) in self._instances:
             raise LocalProtocolError(f"{cls.name} runs already in scope {scope!r}")
@@ -185,21 +192,26 @@ class Host:
         """Start every instance, in the order in which they were added."""
         self._refuse_events_nobody_emits()
         self._running = True
+        self._kept = kept
         for instance in self.instances:
             if not instance.running:
                 instance.running = True
                 instance.protocol.on_start(now, kept(instance))
                 self._drain(now)
 
-    def start_instance(self, protocol: OverlayProtocol, kept: Kept, now: float) -> None:
-        """Start one that was added while the node runs."""
+    def launch(self, protocol: OverlayProtocol, now: float) -> None:
+        """Start one that was added while the node runs; a recipe does so at the end of a tick.
+
+        Its messages must be known to the driver: of types that another instance lists, too, or
+        taught by the driver's own `start_instance`.
+        """
         self._refuse_events_nobody_emits()
         instance = self.instance_of(protocol)
         instance.running = True
-        protocol.on_start(now, kept)
+        protocol.on_start(now, self._kept(instance))
 
-    def remove(self, protocol: OverlayProtocol, now: float) -> Instance:
-        """Stop one instance and forget it; the driver then forgets its timers."""
+    def remove(self, protocol: OverlayProtocol, now: float) -> None:
+        """Stop one instance and forget it; the driver forgets its timers."""
         instance = self.instance_of(protocol)
         if instance.running:
             protocol.on_stop(now)
@@ -211,7 +223,8 @@ class Host:
             del self._datagrams[instance.scope][kind]
         for event, hearer in protocol.event_handlers().items():
             self._hearers[event].remove((instance.scope, hearer))
-        return instance
+        if self._on_removed is not None:
+            self._on_removed(instance)
 
     def stop(self, now: float) -> None:
         """Stop all instances, the last added first, so that siblings they need still run."""
@@ -298,6 +311,10 @@ class Host:
         finally:
             if self._events:
                 self._drain(now)
+
+    def at_tick_end(self, callback: Callable[[float], None]) -> None:
+        """Call back once, before this tick's flush: there a recipe may start and stop instances."""
+        self.tick_end_callbacks[callback] = None
 
     def end_tick(self, now: float) -> None:
         """Run what protocols put off to the end of the tick; the driver flushes afterwards."""

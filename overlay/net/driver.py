@@ -138,6 +138,7 @@ class Driver:
             lambda host, instance: NetEffects(self, host, instance),
             seed if seed is not None else os.urandom(16).hex(),
             on_refusal=self._refuse,
+            on_removed=self.timers.forget,
         )
         self.host.listen(ContactLearned, self._on_contact)
         self._envelopes = Envelopes(
@@ -278,13 +279,11 @@ class Driver:
     def start_instance(self, protocol: OverlayProtocol) -> None:
         """Start a protocol that was added to the host while the node runs."""
         self._learn_messages()
-        kept = self.store.kept(self.host.instance_of(protocol))
-        self.call(self.host.start_instance, protocol, kept)
+        self.call(self.host.launch, protocol)
 
     def remove_instance(self, protocol: OverlayProtocol) -> None:
         """Stop one protocol and forget its timers."""
-        self.timers.forget(self.host.remove(protocol, self.now()))
-        self._after_call()
+        self.call(self.host.remove, protocol)
 
     # -- waiting ------------------------------------------------------------------------------
 

@@ -80,6 +80,10 @@ class SimNode:
         """Keep how a peer can be reached."""
         self.contacts[contact.peer] = contact.endpoints
 
+    def forget_instance(self, instance: Instance) -> None:
+        """Lose the timers of a protocol that was removed."""
+        self.effects.pop(instance.key).forget_timers()
+
     def forget_life(self) -> None:
         """Lose everything that a dead process loses."""
         for effects in self.effects.values():

@@ -125,7 +125,9 @@ class Simulator:
             node.effects[instance.key] = effects
             return effects
 
-        host = Host(node.name, make_effects, f"{self.seed}/{node.life}")
+        host = Host(
+            node.name, make_effects, f"{self.seed}/{node.life}", on_removed=node.forget_instance
+        )
         node.recipe(host)
         host.listen(ContactLearned, node.learn)
         node.host = host
@@ -231,8 +233,7 @@ class Simulator:
         node, host = self.node(name), self.host(name)
         protocol = host.add(cls, config, scope, **views)
         now = self.clock_of(node)
-        key = f"{cls.name}@{scope}" if scope else cls.name
-        host.start_instance(protocol, self._kept(node, key), now)
+        host.call(host.launch, protocol, now=now)
         self.settle(node, host, now)
         return protocol
 
@@ -240,8 +241,7 @@ class Simulator:
         """Stop one protocol of a running node; its timers go with it."""
         node, host = self.node(name), self.host(name)
         now = self.clock_of(node)
-        instance = host.remove(protocol, now)
-        node.effects.pop(instance.key).forget_timers()
+        host.call(host.remove, protocol, now=now)
         self.settle(node, host, now)
 
     def at(self, when: float, action: Callable[[], None]) -> None:
