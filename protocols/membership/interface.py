@@ -7,8 +7,10 @@ from typing import Protocol
 
 from overlay.ids import NodeId, Ring
 from overlay.protocol import Scope
-from protocols.membership.attributes import Value
+from protocols.membership.attributes import ROLES, Value
 from protocols.membership.records import Record
+
+__all__ = ["ROLES", "MembershipView", "Record", "Value"]
 
 
 class MembershipView(Protocol):

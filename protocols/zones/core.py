@@ -1,0 +1,62 @@
+"""What all parts of the zones machine share: memberships, settings, time and counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+from overlay.ids import NodeId
+from overlay.protocol import Effects, Scope
+from protocols.zones.config import ZonesSettings
+from protocols.zones.counts import ZonesCounts
+from protocols.zones.interface import ZoneMembership
+from protocols.zones.timetable import Timetable
+
+MayJoin = Callable[[NodeId, Scope], bool]
+MayBe = Callable[[NodeId, str], bool]
+
+
+class Core:
+    """One node's place in the overlay: a base zone, the management zone, or both."""
+
+    def __init__(
+        self,
+        me: NodeId,
+        effects: Effects,
+        rng: Random,
+        settings: ZonesSettings,
+        base: ZoneMembership | None,
+        may_join: MayJoin,
+        may_be: MayBe,
+    ) -> None:
+        self.me = me
+        self.effects = effects
+        self.rng = rng
+        self.settings = settings
+        self.base = base
+        self.management: ZoneMembership | None = None  # while this node is in that zone
+        self.may_join = may_join
+        self.may_be = may_be
+        self.timers = Timetable(effects)
+        self.counts = ZonesCounts()
+        self.stopped = True
+        # A random start, so that a reply to an earlier life of this node matches nothing.
+        self._next_id = 1 + rng.getrandbits(48)
+
+    @property
+    def zone(self) -> Scope:
+        """This node's base zone; empty on a supervisor."""
+        return "" if self.base is None else self.base.view.zone
+
+    def is_fellow(self, name: NodeId) -> bool:
+        """Whether that node is a member of this node's base zone, in this view."""
+        return self.base is not None and name in self.base.view
+
+    def is_manager(self, name: NodeId) -> bool:
+        """Whether that node is in the management zone, in this view."""
+        return self.management is not None and name in self.management.view
+
+    def next_id(self) -> int:
+        """A number for one request."""
+        self._next_id += 1
+        return self._next_id
