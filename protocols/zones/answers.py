@@ -10,7 +10,7 @@ from overlay.ids import NodeId, vid_of
 from protocols.membership.interface import MembershipView
 from protocols.zones.config import ZonesSettings
 from protocols.zones.interface import MAX_ENDPOINTS, MemberEntry
-from protocols.zones.messages import MembersPage
+from protocols.zones.messages import MembersPage, MembersRequest
 
 
 def entries_of(view: MembershipView, names: Sequence[NodeId]) -> list[MemberEntry]:
@@ -34,9 +34,14 @@ def _place(name: NodeId) -> tuple[int, NodeId]:
 
 
 def page_of(
-    request: int, entries: Sequence[MemberEntry], rest: bool, fresh: bool, settings: ZonesSettings
+    request: MembersRequest,
+    entries: Sequence[MemberEntry],
+    *,
+    rest: bool,
+    fresh: bool,
+    settings: ZonesSettings,
 ) -> MembersPage:
-    """As many entries as one message may hold, but at least one; `rest` follow them."""
+    """As many entries as one message may hold, but at least one; `rest`: others follow them."""
     room = settings.page_bytes
     taken: list[MemberEntry] = []
     for entry in entries:
@@ -44,7 +49,8 @@ def page_of(
         if taken and room < 0:
             break
         taken.append(entry)
-    return MembersPage(request, tuple(taken), rest or len(taken) < len(entries), fresh)
+    more = rest or len(taken) < len(entries)
+    return MembersPage(request.id, request.after, tuple(taken), more, fresh)
 
 
 def roster_digest(members: Sequence[tuple[NodeId, int]]) -> bytes:

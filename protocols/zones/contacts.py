@@ -8,6 +8,7 @@ from overlay.ids import NodeId, key_of
 from protocols.membership.interface import MembershipView
 from protocols.zones.interface import MAX_ENDPOINTS, SUPERVISOR
 from protocols.zones.messages import MAX_CONTACTS, Contact
+from protocols.zones.naming import is_node_name
 
 CONTACTS = "management"
 """The attribute in a base zone by which delegates tell whom they know in the management zone."""
@@ -37,7 +38,7 @@ def unpack(text: str) -> list[Contact]:
     found = []
     for line in text.split("\n")[:MAX_CONTACTS]:
         name, *endpoints = line.split(" ")
-        if name and len(name) <= 64 and all(0 < len(e) <= ENDPOINT_CHARACTERS for e in endpoints):
+        if is_node_name(name) and all(0 < len(one) <= ENDPOINT_CHARACTERS for one in endpoints):
             found.append(Contact(name, tuple(endpoints[:MAX_ENDPOINTS])))
     return found
 

@@ -101,7 +101,7 @@ class Directory:
 
     def replace(self, entries: Iterable[ZoneEntry]) -> None:
         """Take a whole table, on a node that is not in the management zone."""
-        table = {entry.name: entry for entry in entries if is_zone_name(entry.name)}
+        table = {entry.name: entry for entry in entries}
         for name in [name for name in self._table if name not in table]:
             self._put(name, None)
         for name, entry in table.items():

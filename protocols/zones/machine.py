@@ -108,7 +108,7 @@ class Zones(OverlayProtocol):
         self._book = ContactBook(name for name in contacts if name != me)
         self._office = Office(core)
         self._directory = Directory(core)
-        self._seeker = Seeker(core, self._office, self._book)
+        self._seeker = Seeker(core, self._office, self._directory, self._book)
         self._tables = Tables(core, self._office, self._directory)
         self._questions = Questions(core, self._office, self._directory)
         self._rosters = Rosters(core, self._office, self._directory, self._questions, self._seeker)
@@ -329,6 +329,7 @@ class Zones(OverlayProtocol):
             self._rosters.on_call_alarm(now)
         elif key == POLL:
             self._tables.on_alarm(now)
+            self._office.look_again(now)
         elif key == POLL_TIMEOUT:
             self._tables.on_timeout(now)
         elif isinstance(key, tuple):

@@ -6,9 +6,9 @@ from typing import Annotated, TypeAlias
 
 import msgspec
 
-from overlay.ids import WireName
+from overlay.ids import NAME_BYTES, WireName
 from overlay.protocol import Message
-from protocols.zones.interface import MAX_SIZE, Endpoints, MemberEntry, ZoneEntry
+from protocols.zones.interface import Endpoints, MemberEntry, ZoneEntry
 from protocols.zones.naming import WireZone
 
 UNASKED = 0  # the id of Contacts that nobody asked for
@@ -19,6 +19,8 @@ MAX_PAGES = 2048
 
 AskId: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
 ViewDigest: TypeAlias = Annotated[bytes, msgspec.Meta(max_length=8)]
+Cursor: TypeAlias = Annotated[str, msgspec.Meta(max_length=NAME_BYTES)]
+"""The last member that is known; empty for none."""
 Reason: TypeAlias = Annotated[str, msgspec.Meta(max_length=256)]
 
 
@@ -65,7 +67,7 @@ class MembersRequest(Message, frozen=True, tag=84):
 
     id: AskId
     zone: WireZone
-    after: Annotated[str, msgspec.Meta(max_length=64)] = ""  # empty: from the start
+    after: Cursor = ""
     forwarded: bool = False  # answer it yourself or deny it
 
 
@@ -73,6 +75,7 @@ class MembersPage(Message, frozen=True, tag=85):
     """These are; perhaps more after them."""
 
     id: AskId
+    after: Cursor  # as in the request: tells two pages of one question apart
     members: Annotated[tuple[MemberEntry, ...], msgspec.Meta(max_length=MAX_PAGE_MEMBERS)]
     more: bool = False
     fresh: bool = True  # told by a member; a supervisor tells what it heard last
@@ -83,13 +86,13 @@ class MembersDenied(Message, frozen=True, tag=86):
 
     id: AskId
     reason: Reason
+    final: bool = False  # the zone does not exist: asking again would be in vain
 
 
 class RosterDigest(Message, frozen=True, tag=87):
-    """My zone has so many members; if your roster of it has another digest, ask me."""
+    """If your roster of my zone has another digest, ask me."""
 
     zone: WireZone
-    size: Annotated[int, msgspec.Meta(ge=0, le=MAX_SIZE)]
     digest: ViewDigest
 
 

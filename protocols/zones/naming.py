@@ -36,8 +36,14 @@ def check_zone_name(name: str) -> Scope:
 @lru_cache(maxsize=16_384)
 def is_zone_name(name: str) -> bool:
     """Whether a base zone may be called so."""
+    return is_node_name(name) and not name.startswith(RESERVED)
+
+
+@lru_cache(maxsize=16_384)
+def is_node_name(name: str) -> bool:
+    """Whether a node may be called so."""
     try:
-        check_zone_name(name)
+        check_name(name)
     except LocalProtocolError:
         return False
     return True

@@ -22,9 +22,9 @@ class Office:
         self._core = core
         self._elected: list[Rank] = []
         self._not_before = 0.0
+        self._reviewed = -1  # the version of the view at the last review
         self.delegates: tuple[NodeId, ...] = ()  # who serve, the most senior first
         self.serves = False  # whether this node does
-        self.barred = False
 
     def start(self, now: float) -> None:
         """Begin to look; nobody serves before views had time to fill."""
@@ -63,6 +63,12 @@ class Office:
         if ELECTION not in timers:
             timers.set(ELECTION, now + self._core.settings.review_delay)
 
+    def look_again(self, now: float) -> None:
+        """Now and then: a life may change its birth, which no event tells."""
+        base = self._core.base
+        if base is not None and base.view.version != self._reviewed:
+            self.review_soon(now)
+
     # -- elections ------------------------------------------------------------------------------
 
     def review(self, now: float) -> None:
@@ -73,6 +79,7 @@ class Office:
             self.resign(now)
             return
         view = core.base.view
+        self._reviewed = view.version
         self._elected = elect(view, core.settings.delegates)
         chosen = any(name == core.me for *_, name in self._elected)
         if self.serves and DELEGATE not in view.roles(core.me):
@@ -121,17 +128,16 @@ class Office:
     def bar(self, now: float) -> None:
         """The management zone refused this node: let others be candidates for a while."""
         core = self._core
-        if core.base is None or core.base.stopped:
+        if core.base is None:
             return
-        self.barred = True
-        core.base.set_attribute(AVAILABLE, False, now)
-        core.timers.set(UNBAR, now + core.settings.barred)
+        if not core.base.stopped:
+            core.base.set_attribute(AVAILABLE, False, now)
+            core.timers.set(UNBAR, now + core.settings.barred)
         self.resign(now)
 
     def unbar(self, now: float) -> None:
         """Be a candidate again."""
         core = self._core
-        self.barred = False
         if core.settings.eligible and core.base is not None and not core.base.stopped:
             core.base.remove_attribute(AVAILABLE, now)
 

@@ -15,7 +15,7 @@ from protocols.zones.directory import Directory
 from protocols.zones.events import ZoneMembersKnown, ZoneMembersUnknown
 from protocols.zones.interface import MAX_SIZE, MemberEntry
 from protocols.zones.messages import MembersDenied, MembersPage, MembersRequest
-from protocols.zones.naming import check_zone_name, is_zone_name
+from protocols.zones.naming import check_zone_name, is_node_name, is_zone_name
 from protocols.zones.office import Office
 
 QUESTION = "question"  # and its id: one try had its time
@@ -30,9 +30,10 @@ class Question(msgspec.Struct):
     asker: NodeId = ""  # for whom it is forwarded; empty: for this node
     asker_id: int = 0
     cursor: NodeId = ""
-    asked: NodeId = ""  # who has the word
+    asked: NodeId = ""  # who was asked last
     only: NodeId = ""  # ask nobody else: a roster is fetched from who announced it
-    tried: dict[NodeId, None] = msgspec.field(default_factory=dict)
+    tried: dict[NodeId, None] = msgspec.field(default_factory=dict)  # in this round
+    may_answer: dict[NodeId, None] = msgspec.field(default_factory=dict)  # asked for this page
     members: list[MemberEntry] = msgspec.field(default_factory=list)
     fresh: bool = True
     tries: int = 0  # for the present page
@@ -118,6 +119,10 @@ class Questions:
         if question.tries >= core.settings.ask_tries:
             self._give_up(request, question)
             return
+        if self._is_unknown(question.zone) and not question.only:
+            question.reason = f"no zone is called {question.zone!r}"
+            self._give_up(request, question)
+            return
         question.tries += 1
         question.all_tries += 1
         candidates = [name for name in self._who_knows(question) if name != core.me]
@@ -127,18 +132,20 @@ class Questions:
             fresh = candidates
         question.asked = fresh[0] if fresh else ""
         if question.asked:
-            question.tried[question.asked] = None
+            question.tried[question.asked] = question.may_answer[question.asked] = None
             forwarded = core.management is not None
             core.effects.send(
                 question.asked, MembersRequest(request, question.zone, question.cursor, forwarded)
             )
-        else:
-            question.reason = (
-                f"no zone is called {question.zone!r}"
-                if core.management is not None
-                else f"zone {core.zone!r} has no delegate to ask"
-            )
+        elif core.management is None:
+            question.reason = f"zone {core.zone!r} has no delegate to ask"
         core.timers.set((QUESTION, request), now + core.settings.ask_timeout)
+
+    def _is_unknown(self, zone: Scope) -> bool:
+        """Whether this node would know of that zone if it existed."""
+        management = self._core.management
+        alone = management is None or len(management.view) == 1
+        return not alone and self._directory.entry(zone) is None
 
     def on_timeout(self, request: int, now: float) -> None:
         """Silence: try somebody else."""
@@ -166,9 +173,11 @@ class Questions:
         """Take a page, or pass it on to who asked; ask for the next one."""
         core = self._core
         question = self._open.get(page.id)
-        if question is None or question.asked != src:
+        if question is None or src not in question.may_answer or page.after != question.cursor:
             core.counts.late += 1
             return
+        if not all(is_node_name(member.name) for member in page.members):
+            raise RemoteProtocolError("zones-bad-name", f"in {question.zone!r} from {src}")
         if page.more and not page.members:
             raise RemoteProtocolError("zones-empty-page", f"of {question.zone!r} from {src}")
         if question.asker:
@@ -178,18 +187,16 @@ class Questions:
             return
         if len(question.members) + len(page.members) > MAX_SIZE:
             raise RemoteProtocolError("zones-too-many-members", f"of {question.zone!r} from {src}")
-        self._take(question, page)
+        question.fresh = question.fresh and page.fresh
+        question.members.extend(page.members)
         if page.more:
             question.tries = 0
             question.tried.clear()
+            question.may_answer.clear()
             question.cursor = page.members[-1].name
             self._try(page.id, now)
         else:
             self._end(page.id, question)
-
-    def _take(self, question: Question, page: MembersPage) -> None:
-        question.fresh = question.fresh and page.fresh
-        question.members.extend(page.members)
 
     def _end(self, request: int, question: Question) -> None:
         core = self._core
@@ -212,6 +219,8 @@ class Questions:
         question.reason = denied.reason
         if any(name not in question.tried for name in self._who_knows(question)):
             self._try(denied.id, now)
+        elif denied.final:
+            self._give_up(denied.id, question)
         else:
             question.asked = ""  # its word is spoken; the timer tries again
 
@@ -243,7 +252,7 @@ class Questions:
     def _forward(self, src: NodeId, request: MembersRequest, now: float) -> None:
         core = self._core
         if self._directory.entry(request.zone) is None:
-            self._deny(src, request.id, f"no zone is called {request.zone!r}")
+            self._deny(src, request.id, f"no zone is called {request.zone!r}", final=True)
             return
         for one in self._open.values():
             if (one.asker, one.asker_id, one.cursor) == (src, request.id, request.after):
@@ -268,7 +277,7 @@ class Questions:
             chosen = after(names, request.after, count)
             rest = bool(chosen) and chosen[-1] != names[-1]
             entries = entries_of(core.base.view, chosen)
-            return page_of(request.id, entries, rest, True, core.settings)
+            return page_of(request, entries, rest=rest, fresh=True, settings=core.settings)
         roster = self.rosters.get(request.zone)
         if roster is None:
             return None
@@ -276,11 +285,12 @@ class Questions:
         names = tuple(told)
         chosen = after(names, request.after, count)
         rest = bool(chosen) and chosen[-1] != names[-1]
-        return page_of(request.id, [told[name] for name in chosen], rest, False, core.settings)
+        entries = [told[name] for name in chosen]
+        return page_of(request, entries, rest=rest, fresh=False, settings=core.settings)
 
-    def _deny(self, asker: NodeId, request: int, reason: str) -> None:
+    def _deny(self, asker: NodeId, request: int, reason: str, *, final: bool = False) -> None:
         self._core.counts.denied += 1
-        self._core.effects.send(asker, MembersDenied(request, reason[:256]))
+        self._core.effects.send(asker, MembersDenied(request, reason[:256], final))
 
     # -- invariants -----------------------------------------------------------------------------
 

@@ -31,7 +31,7 @@ class Rosters:
         self._seeker = seeker
         self._digests: dict[Scope, bytes] = {}  # of the rosters held
         self._announced = -1  # the version of the view that was
-        self._own = RosterDigest("-", 0, b"")
+        self._own = RosterDigest("-", b"")
         self._told: tuple[NodeId, ...] = ()
 
     # -- a delegate -----------------------------------------------------------------------------
@@ -52,7 +52,7 @@ class Rosters:
                 record = view.record(name)
                 if record is not None:
                     lives.append((name, record.born))
-            self._own = RosterDigest(core.zone, len(lives), roster_digest(lives))
+            self._own = RosterDigest(core.zone, roster_digest(lives))
         if anyway or self._own != before:
             receivers = list(supervisors)
         else:

@@ -9,7 +9,9 @@ from overlay.ids import NodeId
 from overlay.protocol import ContactLearned, PeerMet
 from protocols.zones.contacts import ContactBook, choose, contact_of, pack, unpack
 from protocols.zones.core import Core
+from protocols.zones.directory import Directory
 from protocols.zones.messages import MAX_CONTACTS, UNASKED, Contact, Contacts, ContactsRequest
+from protocols.zones.naming import is_node_name
 from protocols.zones.office import Office
 
 SEEK = "seek"
@@ -23,9 +25,10 @@ class Seeker:
     It never sends a Join to who may be no member: it asks first, and any node answers.
     """
 
-    def __init__(self, core: Core, office: Office, book: ContactBook) -> None:
+    def __init__(self, core: Core, office: Office, directory: Directory, book: ContactBook) -> None:
         self._core = core
         self._office = office
+        self._directory = directory
         self._book = book
         self._asked: dict[int, tuple[NodeId, bool]] = {}  # whom, and whether on hearsay
         self._pause = core.settings.seek_retry
@@ -130,6 +133,11 @@ class Seeker:
         if contacts.id != UNASKED and asked != src:
             core.counts.late += 1
             return
+        if not all(is_node_name(one.name) for one in contacts.contacts):
+            raise RemoteProtocolError("zones-bad-name", f"a contact that {src} names")
+        if not asked and not self._is_supervised_by(src):
+            core.counts.strangers += 1
+            return
         known = self._book.names()
         before = self._book.dropped
         for contact in contacts.contacts:
@@ -151,3 +159,7 @@ class Seeker:
             old = [name for name in named if name != core.me and name in known]
             for name in (new + old)[: core.settings.seek_parallel]:
                 self._ask(name, hearsay=True)
+
+    def _is_supervised_by(self, name: NodeId) -> bool:
+        entry = self._directory.entry(self._core.zone)
+        return entry is not None and name in entry.supervisors

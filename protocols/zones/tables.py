@@ -8,6 +8,7 @@ from protocols.zones.core import Core
 from protocols.zones.directory import Directory
 from protocols.zones.interface import ZoneEntry
 from protocols.zones.messages import PAGE_ZONES, TablePage, TableRequest
+from protocols.zones.naming import is_zone_name
 from protocols.zones.office import Office
 
 POLL = "poll"
@@ -81,6 +82,8 @@ class Tables:
             raise RemoteProtocolError("zones-bad-page", f"{page.page} of {page.pages}")
         if page.pages * PAGE_ZONES > core.settings.max_zones + PAGE_ZONES:
             raise RemoteProtocolError("zones-too-many", f"{page.pages} pages")
+        if not all(is_zone_name(entry.name) for entry in page.zones):
+            raise RemoteProtocolError("zones-bad-name", f"in a table from {src}")
         if page.pages:
             if page.digest != self._digest:
                 self._digest = page.digest
