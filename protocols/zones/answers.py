@@ -25,11 +25,12 @@ def entries_of(view: MembershipView, names: Sequence[NodeId]) -> list[MemberEntr
 
 def after(names: Sequence[NodeId], cursor: NodeId, count: int) -> Sequence[NodeId]:
     """The names that follow the cursor, member or not, on a ring cut at 0."""
-    start = bisect_right(names, (vid_of(cursor), cursor), key=_place) if cursor else 0
+    start = bisect_right(names, (vid_of(cursor), cursor), key=place) if cursor else 0
     return names[start : start + count]
 
 
-def _place(name: NodeId) -> tuple[int, NodeId]:
+def place(name: NodeId) -> tuple[int, NodeId]:
+    """Where a name comes in a list of members."""
     return (vid_of(name), name)
 
 

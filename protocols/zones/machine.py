@@ -141,6 +141,11 @@ class Zones(OverlayProtocol):
         """What happened since the start."""
         return self._core.counts
 
+    @property
+    def open_questions(self) -> int:
+        """How many questions, of this node and forwarded ones, wait for an answer."""
+        return len(self._questions)
+
     def zones(self) -> tuple[ZoneEntry, ...]:
         """All zones, by name; on a plain member as its delegate told last."""
         return self._directory.zones()
@@ -349,8 +354,8 @@ class Zones(OverlayProtocol):
             return
         if (self.me in self.delegates) != self.is_delegate:
             raise InvariantViolation(f"{self.me}: is a delegate and is none")
-        if len(self._questions) > self.config.max_open:
-            raise InvariantViolation(f"{self.me}: {len(self._questions)} questions are open")
+        if self.open_questions > self.config.max_open:
+            raise InvariantViolation(f"{self.me}: {self.open_questions} questions are open")
         self._questions.check()
         self._directory.check()
         if core.management is not None and SEEK not in core.timers:

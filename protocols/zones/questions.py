@@ -9,7 +9,7 @@ import msgspec
 from overlay.errors import InvariantViolation, LocalProtocolError, RemoteProtocolError
 from overlay.ids import NodeId
 from overlay.protocol import Scope
-from protocols.zones.answers import after, entries_of, page_of
+from protocols.zones.answers import after, entries_of, page_of, place
 from protocols.zones.core import Core
 from protocols.zones.directory import Directory
 from protocols.zones.events import ZoneMembersKnown, ZoneMembersUnknown
@@ -201,7 +201,8 @@ class Questions:
     def _end(self, request: int, question: Question) -> None:
         core = self._core
         self._close(request)
-        members = tuple({member.name: member for member in question.members}.values())
+        found = {member.name: member for member in question.members}
+        members = tuple(found[name] for name in sorted(found, key=place))
         if question.collected is not None:
             question.collected(members)
             return
