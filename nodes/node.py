@@ -124,7 +124,10 @@ class Node:
             state=self.config.state,
         )
         self.driver.host.surroundings = Surroundings(
-            self.zone, lambda: tuple(self.driver.endpoints), self.driver.links.may_join
+            self.zone,
+            lambda: tuple(self.driver.endpoints),
+            self.driver.links.may_join,
+            self.driver.links.may_be,
         )
         self._recipe(self.driver.host)
         self._listening = True

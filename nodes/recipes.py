@@ -1,6 +1,8 @@
 """Recipes: which protocols one kind of node runs, in the order in which they start."""
 
 from nodes.settings import NodeConfig
+from nodes.zone_recipe import ZoneSetup, add_zones
+from nodes.zone_recipe import supervisor as supervise
 from overlay.errors import SecurityError
 from overlay.host import Host, Recipe
 from overlay.protocol import Scope
@@ -8,6 +10,7 @@ from protocols.echo import Echo, EchoConfig
 from protocols.membership import Membership, MembershipSettings
 from protocols.routing import Routing, RoutingSettings
 from protocols.topology import Topology, TopologySettings
+from protocols.zones import ZonesSettings
 
 
 def peer(config: NodeConfig) -> Recipe:
@@ -18,7 +21,17 @@ def peer(config: NodeConfig) -> Recipe:
         zone = host.surroundings.zone
         if not zone:
             raise SecurityError(f"{host.me!r} has no single zone in its certificate: say --zone")
-        add_zone(host, zone, config)
+        add_zones(host, zone_setup(host, config), add_zone(host, zone, config))
+
+    return add_protocols
+
+
+def supervisor(config: NodeConfig) -> Recipe:
+    """One of the management zone only: what `overlay supervisor` runs."""
+
+    def add_protocols(host: Host) -> None:
+        host.add(Echo, config.section(EchoConfig))
+        supervise(zone_setup(host, config))(host)
 
     return add_protocols
 
@@ -46,3 +59,17 @@ def add_zone(host: Host, zone: Scope, config: NodeConfig) -> Membership:
     links = host.add(Topology, config.section(TopologySettings), zone, members=membership.view)
     host.add(Routing, config.section(RoutingSettings), zone, members=membership.view, links=links)
     return membership
+
+
+def zone_setup(host: Host, config: NodeConfig) -> ZoneSetup:
+    """What zones need to know of this node; the management zone has the same settings."""
+    around = host.surroundings
+    membership = config.section(MembershipSettings)
+    return ZoneSetup(
+        zones=config.section(ZonesSettings),
+        membership=membership,
+        management=membership,
+        here=around.here,
+        may_join=around.may_join,
+        may_be=around.may_be,
+    )

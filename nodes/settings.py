@@ -19,6 +19,7 @@ from protocols.echo.config import EchoConfig
 from protocols.membership.config import MembershipSettings
 from protocols.routing.config import RoutingSettings
 from protocols.topology.config import TopologySettings
+from protocols.zones.config import ZonesSettings
 
 SECTIONS: dict[str, type[Settings]] = {
     "net": NetSettings,
@@ -27,6 +28,7 @@ SECTIONS: dict[str, type[Settings]] = {
     "membership": MembershipSettings,
     "topology": TopologySettings,
     "routing": RoutingSettings,
+    "zones": ZonesSettings,
 }
 """Everything that a config file may hold; a protocol adds its section here."""
 

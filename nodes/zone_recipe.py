@@ -84,7 +84,8 @@ def add_management(host: Host, setup: ZoneSetup, zones: Zones) -> Membership:
         zone=MANAGEMENT,
         here=setup.here,
         attributes=zones.presentation(),
-        may_join=setup.may_join,
+        # Any delegate comes from another zone; what it claims to stand for is checked by zones.
+        may_join=_anybody,
     )
 
 
@@ -111,17 +112,25 @@ def zone_member(
             attributes=attributes,
             may_join=setup.may_join,
         )
-        zones = host.add(
-            Zones,
-            setup.zones,
-            base=base,
-            contacts=others,
-            may_join=setup.may_join,
-            may_be=setup.may_be,
-        )
-        Antechamber(host, setup, zones)
+        add_zones(host, setup, base, others)
 
     return add_protocols
+
+
+def add_zones(
+    host: Host, setup: ZoneSetup, base: Membership, strangers: tuple[NodeId, ...] = ()
+) -> Zones:
+    """Let a member of a base zone take part in the federation, as a delegate when it is elected."""
+    zones = host.add(
+        Zones,
+        setup.zones,
+        base=base,
+        contacts=strangers,
+        may_join=setup.may_join,
+        may_be=setup.may_be,
+    )
+    Antechamber(host, setup, zones)
+    return zones
 
 
 def supervisor(setup: ZoneSetup, *, contacts: Iterable[NodeId] = ()) -> Recipe:

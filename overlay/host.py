@@ -54,6 +54,8 @@ class Surroundings(NamedTuple):
     here: Callable[[], tuple[str, ...]] = tuple  # where peers reach it, once it is bound
     may_join: Callable[[NodeId, Scope], bool] = lambda _peer, _zone: True
     """Whether a peer may be a member of a zone, as far as its certificate was seen."""
+    may_be: Callable[[NodeId, str], bool] = lambda _peer, _role: True
+    """Whether a peer may play a role (supervisor, broker, …), as far as that."""
 
 
 def _nothing_kept(_instance: Instance) -> Kept:

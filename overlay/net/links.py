@@ -114,6 +114,11 @@ class Links:
         rights = self._rights.get(peer)
         return rights is None or rights.may_join(zone)
 
+    def may_be(self, peer: NodeId, role: str) -> bool:
+        """Whether the peer may play a role; who never said Hello here may."""
+        rights = self._rights.get(peer)
+        return rights is None or rights.may_be(role)
+
     def _learn_key(self, peer: NodeId, curve_key: bytes) -> None:
         if len(self._keys) >= BOOK_SIZE and peer not in self._keys:
             self._keys.pop(next(iter(self._keys)))

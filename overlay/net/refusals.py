@@ -9,6 +9,7 @@ from overlay.errors import RemoteProtocolError
 
 log = logging.getLogger("overlay.refusals")
 
+HARMLESS = ("unknown-scope",)  # a peer of another zone knocks, or an instance has just stopped
 LOG_PAUSE = 1.0  # s between two lines about one peer
 LINES = 20  # in that time about all peers: addresses are cheap to forge
 REMEMBERED_PEERS = 1024  # whose last line is remembered
@@ -49,9 +50,9 @@ class Refusals:
         if self._unsaid:
             more += f" (and {self._unsaid} of others)"
             self._unsaid = 0
-        log.warning(
-            "refused from %s: %s%s", _plain(who) or "an unknown sender", _plain(error), more
-        )
+        level = logging.INFO if error.reason in HARMLESS else logging.WARNING
+        sender = _plain(who) or "an unknown sender"
+        log.log(level, "refused from %s: %s%s", sender, _plain(error), more)
 
 
 def _plain(text: object) -> str:

@@ -147,9 +147,9 @@ class Membership(OverlayProtocol):
         """What happened since the start."""
         return self._core.counts
 
-    def join(self, contacts: Iterable[NodeId], now: float) -> None:
-        """Ask these members, too, to let this node in."""
-        self._ask(contacts, now)
+    def join(self, contacts: Iterable[NodeId], now: float, *, tries: int = -1) -> None:
+        """Ask these members, too, to let this node in; so often, or until they answer."""
+        self._ask(contacts, now, tries)
 
     def _ask(self, contacts: Iterable[NodeId], now: float, tries: int = -1) -> None:
         if not self._core.silent:

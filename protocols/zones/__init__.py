@@ -37,6 +37,9 @@ from addresses that answered, and from an earlier life's disk. A node never send
 hearsay: it asks by ContactsRequest, which any node answers, and joins only who says to be inside.
 A supervisor calls members of a zone that lost all delegates.
 
+Reunion. A delegate that sees another one of its own zone who is not in its view joins it: so
+members who know only nodes of other zones find each other, and a split zone heals sooner.
+
 Members of zones. A delegate answers for its zone, a supervisor for its zones from what delegates
 last told it; both forward for members of their zone. Pages are bounded, and asked for one by one
 by a cursor on the ring, so nobody keeps state for an asker but who forwards, for one page.

@@ -69,8 +69,8 @@ class ZoneMembership(Protocol):
     def stopped(self) -> bool:
         """Whether this node is no member (any more)."""
 
-    def join(self, contacts: tuple[NodeId, ...], now: float) -> None:
-        """Ask these members, too, to let this node in."""
+    def join(self, contacts: tuple[NodeId, ...], now: float, *, tries: int = -1) -> None:
+        """Ask these members, too, to let this node in; so often, or until they answer."""
 
     def set_attribute(self, key: str, value: str | float | bool, now: float) -> None:
         """Set an attribute of this node."""

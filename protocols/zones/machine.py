@@ -61,6 +61,9 @@ from protocols.zones.seeking import SEEK, Seeker
 from protocols.zones.tables import POLL, POLL_TIMEOUT, Tables
 
 
+REUNION_TRIES = 4  # until the next look for the rest of the zone
+
+
 def _anybody(_name: NodeId, _what: str) -> bool:
     return True
 
@@ -246,6 +249,19 @@ class Zones(OverlayProtocol):
 
         return attend
 
+    def _reunite(self, now: float) -> None:
+        """Join those who stand for this node's zone and are not in its view.
+
+        Members whose only contacts are in other zones begin alone, each in a zone of one; the
+        management zone is where they learn of each other. It also heals a zone that was split.
+        """
+        core = self._core
+        if core.base is not None and core.management is not None:
+            view = core.base.view
+            apart = [name for name in self._directory.delegates(core.zone) if name not in view]
+            if apart:
+                core.base.join(tuple(apart), now, tries=REUNION_TRIES)
+
     def event_handlers(self) -> Mapping[type[Event], EventHandler]:
         """Changes of both views; whoever answered at an address."""
         return {
@@ -323,11 +339,13 @@ class Zones(OverlayProtocol):
             self._office.unbar(now)
         elif key == DIRECTORY:
             self._rosters.zones_changed(self._directory.refresh(now), now)
+            self._reunite(now)
         elif key == PUBLISH:
             self._publisher.publish(now)
             self._rosters.announce(now)
         elif key == SEEK:
             self._seeker.on_alarm(now)
+            self._reunite(now)
         elif key == ANNOUNCE:
             self._rosters.on_announce_alarm(now)
         elif key == CALL:

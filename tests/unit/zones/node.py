@@ -84,7 +84,7 @@ class FixedMembership:
         del self._attributes[self.me][key]
         self.version += 1
 
-    def join(self, contacts: tuple[NodeId, ...], now: float) -> None:
+    def join(self, contacts: tuple[NodeId, ...], now: float, *, tries: int = -1) -> None:
         self.asked += contacts
 
 
