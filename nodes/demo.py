@@ -1,4 +1,4 @@
-"""The demo: eight peers in processes of their own, one of which is killed and comes back."""
+"""The demo: three zones of four peers each, in processes of their own; a delegate is killed."""
 
 from __future__ import annotations
 
@@ -21,18 +21,12 @@ from nodes.peer_options import PeerOptions
 from nodes.spawning import peer_command, peer_environment
 from overlay.errors import OverlayError
 
-NAMES = ("ada", "bob", "cyn", "dan", "eve", "fay", "gus", "hal")
-VICTIM = "dan"
-ZONE = "demo"
-SETTINGS = (
-    f"echo.regular={list(NAMES)}",
-    "echo.every=0.1",
-    "echo.timeout=0.5",
-    "echo.retries=0",  # so that a loss is seen as one
-)
-ECHO_SECONDS = 2.0  # before the kill, and again after the return
-AWAY_SECONDS = 1.0  # how long the victim is gone at least
-PATIENCE = 30.0  # for any one thing to happen, on a machine that is busy with others
+ZONES = ("east", "north", "west")
+SIZE = 4  # peers in each
+DELEGATES = 2
+NAMES = {f"{zone}-{number}": zone for zone in ZONES for number in range(1, SIZE + 1)}
+FIRST = next(iter(NAMES))  # the only address that the others are told
+PATIENCE = 60.0  # for any one thing to happen, on a machine that is busy with others
 
 Say = Callable[[str], None]
 
@@ -41,37 +35,39 @@ class DemoFailed(OverlayError):
     """Something that must happen did not."""
 
 
-class PeerReport(msgspec.Struct):
-    """What one peer did; times in seconds."""
+class Witness(msgspec.Struct):
+    """What one peer of the victim's zone saw; seconds after the kill, or after the restart."""
 
     name: str
-    ended: int = 0  # requests, whichever way
-    answered: int = 0
-    lost: int = 0
-    noticed: float | None = None  # after the kill, that its link to the victim broke
-    reunited: float | None = None  # after the restart, that its link to the victim is up again
-    exit_code: int | None = None
+    failed: float
+    replaced: float
+    returned: float
 
 
 class DemoReport(msgspec.Struct):
     """What happened, for a table or as JSON."""
 
-    peers: list[PeerReport]
-    victim: str
+    zones_before: list[dict[str, Any]]
+    zones_after: list[dict[str, Any]]
+    formed: float  # s from the first start until every zone was complete and had its delegates
+    victim: str  # the delegate that was killed
+    replacement: str
+    replaced: float  # s from the kill until the last witness knew the new delegate
+    witnesses: list[Witness]
     seconds: float
     failures: list[str]
 
 
 class DemoPeer:
-    """One peer process: it tells its address and its links as JSON lines."""
+    """One peer process: it tells its address and what happens as JSON lines."""
 
-    def __init__(self, name: str, process: trio.Process, started: float) -> None:
+    def __init__(self, name: str, process: trio.Process) -> None:
         self.name = name
         self.process = process
-        self.started = started
         self.address = ""
-        self.lost: dict[str, float] = {}  # by peer: when the link broke last
-        self.up: dict[str, float] = {}
+        self.members: dict[str, None] = {name: None}  # of its zone, as it sees it
+        self.delegates: dict[str, None] = {}
+        self.seen: dict[tuple[str, str], float] = {}  # (event, who): when it happened last
 
     async def read(self) -> None:
         """Follow what it prints, until it ends."""
@@ -83,13 +79,22 @@ class DemoPeer:
                 self._take(msgspec.json.decode(line))
 
     def _take(self, told: dict[str, Any]) -> None:
-        match told.get("event"):
+        kind = told.get("event")
+        who = told.get("member") or told.get("delegate") or ""
+        match kind:
             case None:
                 self.address = told["address"]
-            case "link-up":
-                self.up.setdefault(told["peer"], told["at"])
-            case "link-lost":
-                self.lost.setdefault(told["peer"], told["at"])
+                return
+            case "member-joined":
+                self.members[who] = None
+            case "member-failed" | "member-left":
+                if not told.get("restarted"):
+                    self.members.pop(who, None)
+            case "delegate-appointed":
+                self.delegates[who] = None
+            case "delegate-dismissed":
+                self.delegates.pop(who, None)
+        self.seen[kind, who] = told["at"]
 
 
 class Demo:
@@ -100,74 +105,93 @@ class Demo:
         self._say = say
         self._waiting_for = waiting_for
         self._peers: dict[str, DemoPeer] = {}
+        self._down = ""  # whose process may be gone
         self._runtime = private_folder(folder / "run")
         self._control = private_folder(self._runtime / "zmq-overlay")
 
     async def play(self) -> DemoReport:
         """The whole demo."""
-        began = time.time()
-        reports = {name: PeerReport(name) for name in NAMES}
         async with trio.open_nursery() as nursery:
             try:
-                await self._act(nursery, reports)
+                report = await self._act(nursery)
             finally:
                 await self._end_processes()  # before the folder goes, in which they write
             nursery.cancel_scope.cancel()
-        failures = _failures(reports)
-        return DemoReport(list(reports.values()), VICTIM, time.time() - began, failures)
+        return report
 
-    async def _act(self, nursery: trio.Nursery, reports: dict[str, PeerReport]) -> None:
+    async def _act(self, nursery: trio.Nursery) -> DemoReport:
         began = time.time()
         self._make_keys()
+        await self._start(nursery, FIRST)
+        await self._until(f"{FIRST} has an address", lambda: bool(self._peers[FIRST].address))
+        seeds = (self._peers[FIRST].address,)
         for name in NAMES:
-            await self._start(nursery, name)
-        await self._until("all peers have an address", self._all_have_addresses)
+            if name != FIRST:
+                await self._start(nursery, name, seeds)
+        await self._until("all peers run", lambda: all(p.address for p in self._peers.values()))
         self._say(
-            f"{len(NAMES)} peers run after {time.time() - began:.1f} s, with keys of their own"
+            f"{len(NAMES)} peers run after {time.time() - began:.1f} s, with keys of their own;"
+            f" all they were told is the address of {FIRST}"
         )
-        for name in NAMES:
-            others = [other.address for other in self._peers.values() if other.name > name]
-            await self._meet(name, others)
-        await self._until("every peer has a link to every other", self._all_linked)
-        base = await self._counts()
-        self._say(f"every peer is linked to every other; echoes for {ECHO_SECONDS:g} s")
-        await self._pause("echoes", ECHO_SECONDS)
-        before_kill = await self._counts()
+        await self._until("every peer knows its zone and its delegates", self._all_formed)
+        before = await self._table("every zone is known", lambda zones: _complete(zones, ZONES))
+        formed = time.time() - began
+        self._say(f"{len(ZONES)} zones of {SIZE} formed after {formed:.1f} s")
 
-        for peer in self._peers.values():
-            peer.lost.clear()  # attempts before they had met
+        victim = before[0]["delegates"][0]
+        zone = NAMES[victim]
+        witnesses = [self._peers[name] for name in NAMES if NAMES[name] == zone and name != victim]
+        old = dict(witnesses[0].delegates)
         killed_at = time.time()
-        self._peers[VICTIM].process.send_signal(signal.SIGKILL)
-        self._say(f"{VICTIM} is killed (SIGKILL)")
-        survivors = [self._peers[name] for name in NAMES if name != VICTIM]
+        self._down = victim
+        self._peers[victim].process.send_signal(signal.SIGKILL)
+        self._say(f"{victim}, a delegate of zone {zone}, is killed (SIGKILL)")
         await self._until(
-            f"all others notice that {VICTIM} is gone",
-            lambda: all(VICTIM in peer.lost for peer in survivors),
+            f"{victim} is out of every view of zone {zone}, and replaced",
+            lambda: all(
+                victim not in peer.members
+                and victim not in peer.delegates
+                and len(peer.delegates) == DELEGATES
+                for peer in witnesses
+            ),
         )
-        for peer in survivors:
-            reports[peer.name].noticed = peer.lost[VICTIM] - killed_at
-            peer.up.pop(VICTIM, None)
-        await self._pause(f"{VICTIM} is away", AWAY_SECONDS)
+        (replacement,) = (name for name in witnesses[0].delegates if name not in old)
+        after = await self._table(
+            "the other zones know the replacement",
+            lambda zones: _complete(zones, ZONES, smaller=zone, delegate=replacement),
+        )
+        replaced = max(peer.seen["delegate-appointed", replacement] for peer in witnesses)
+        self._say(f"{replacement} stands for zone {zone} now, {_ms(replaced - killed_at)} later")
 
         restarted_at = time.time()
-        seeds = tuple(peer.address for peer in survivors)
-        await self._start(nursery, VICTIM, seeds)
-        self._say(f"{VICTIM} starts again")
+        await self._start(nursery, victim, (witnesses[0].address,))
+        self._down = ""
         await self._until(
-            f"all others are linked to {VICTIM} again",
-            lambda: all(VICTIM in peer.up for peer in survivors),
+            f"{victim} is back in every view of its zone",
+            lambda: all(victim in peer.members for peer in witnesses),
         )
-        for peer in survivors:
-            reports[peer.name].reunited = peer.up[VICTIM] - restarted_at
-        base[VICTIM] = _minus(base[VICTIM], before_kill[VICTIM])  # so that its first life adds
-        self._say(f"{VICTIM} is back; echoes for {ECHO_SECONDS:g} s")
-        await self._pause("echoes", ECHO_SECONDS)
-        for name, counts in (await self._counts()).items():
-            since = _minus(counts, base[name])
-            reports[name].ended = since["answered"] + since["timed_out"]
-            reports[name].answered = since["answered"]
-            reports[name].lost = since["timed_out"]
-        await self._stop(reports)
+        self._say(f"{victim} starts again, and is back")
+        saw = [
+            Witness(
+                peer.name,
+                peer.seen["member-failed", victim] - killed_at,
+                peer.seen["delegate-appointed", replacement] - killed_at,
+                peer.seen["member-joined", victim] - restarted_at,
+            )
+            for peer in witnesses
+        ]
+        failures = await self._stop()
+        return DemoReport(
+            zones_before=before,
+            zones_after=after,
+            formed=formed,
+            victim=victim,
+            replacement=replacement,
+            replaced=replaced - killed_at,
+            witnesses=saw,
+            seconds=time.time() - began,
+            failures=failures,
+        )
 
     # -- steps --------------------------------------------------------------------------------
 
@@ -176,16 +200,15 @@ class Demo:
         from overlay.security.rights import Rights
 
         authority = Authority.create(self._folder / "keys", "demo")
-        for name in NAMES:
-            authority.issue(name, Rights(zones=(ZONE,)), 1).save(self._folder / "keys")
+        for name, zone in NAMES.items():
+            authority.issue(name, Rights(zones=(zone,)), 1).save(self._folder / "keys")
 
     async def _start(self, nursery: trio.Nursery, name: str, seeds: tuple[str, ...] = ()) -> None:
         options = PeerOptions(
             name=name,
-            zone=ZONE,
+            zone=NAMES[name],
             seed=seeds,
             profile="local",
-            set=SETTINGS,
             bind=("127.0.0.1:0",),
             keys=str(self._folder / "keys"),
             events=True,
@@ -200,30 +223,39 @@ class Demo:
                 start_new_session=True,  # a Ctrl-C is for the demo, which ends its peers
                 env=peer_environment(XDG_RUNTIME_DIR=str(self._runtime)),
             )
-        self._peers[name] = peer = DemoPeer(name, process, time.time())
+        self._peers[name] = peer = DemoPeer(name, process)
         nursery.start_soon(peer.read)
 
-    async def _meet(self, name: str, addresses: list[str]) -> None:
-        for address in addresses:
-            await self._ask(name, "meet", address=address)
+    async def _table(
+        self, what: str, holds: Callable[[list[dict[str, Any]]], bool]
+    ) -> list[dict[str, Any]]:
+        """The zones as a delegate of the last zone knows them, once they are as wanted."""
+        teller = next(iter(next(reversed(self._peers.values())).delegates))
+        self._waiting_for(f"waiting until {what}")
+        with trio.move_on_after(PATIENCE):
+            while True:
+                zones: list[dict[str, Any]] = (await self._ask(teller, "zones"))["zones"]
+                if holds(zones):
+                    return zones
+                await trio.sleep(0.05)
+        raise DemoFailed(f"waited {PATIENCE:g} s in vain: {what}")
 
-    async def _counts(self) -> dict[str, dict[str, int]]:
-        return {name: (await self._ask(name, "status"))["protocols"]["echo"] for name in NAMES}
-
-    async def _ask(self, name: str, do: str, **arguments: object) -> Any:
+    async def _ask(self, name: str, do: str) -> Any:
         paths = sockets_of(self._control, name)
         if not paths:
             raise DemoFailed(f"{name} has no control socket: {self._last_words(name)}")
-        question = partial(ask, paths[0], do, timeout=PATIENCE, **arguments)
-        return await trio.to_thread.run_sync(question)
+        return await trio.to_thread.run_sync(partial(ask, paths[0], do, timeout=PATIENCE))
 
-    async def _stop(self, reports: dict[str, PeerReport]) -> None:
+    async def _stop(self) -> list[str]:
+        """Stop all; who did not end well."""
         for peer in self._peers.values():
             peer.process.terminate()
+        codes: dict[str, int | None] = dict.fromkeys(self._peers)
         with trio.move_on_after(PATIENCE):
-            self._waiting_for("all peers stop")
+            self._waiting_for("waiting until all peers stop")
             for peer in self._peers.values():
-                reports[peer.name].exit_code = await peer.process.wait()
+                codes[peer.name] = await peer.process.wait()
+        return [f"{name} ended with code {code}" for name, code in codes.items() if code != 0]
 
     async def _end_processes(self) -> None:
         for peer in self._peers.values():
@@ -234,47 +266,46 @@ class Demo:
 
     # -- conditions ---------------------------------------------------------------------------
 
-    def _all_have_addresses(self) -> bool:
-        return all(peer.address for peer in self._peers.values())
-
-    def _all_linked(self) -> bool:
-        return all(len(peer.up) == len(NAMES) - 1 for peer in self._peers.values())
+    def _all_formed(self) -> bool:
+        return all(
+            len(peer.members) == SIZE and len(peer.delegates) == DELEGATES
+            for peer in self._peers.values()
+        )
 
     async def _until(self, what: str, condition: Callable[[], bool]) -> None:
         self._waiting_for(f"waiting until {what}")
         with trio.move_on_after(PATIENCE):
             while not condition():
                 for peer in self._peers.values():
-                    if peer.process.poll() is not None and peer.name != VICTIM:
+                    if peer.process.poll() is not None and peer.name != self._down:
                         raise DemoFailed(f"{peer.name} ended: {self._last_words(peer.name)}")
                 await trio.sleep(0.01)
             return
         raise DemoFailed(f"waited {PATIENCE:g} s in vain: {what}")
-
-    async def _pause(self, what: str, seconds: float) -> None:
-        self._waiting_for(f"{what}, {seconds:g} s")
-        await trio.sleep(seconds)
 
     def _last_words(self, name: str) -> str:
         lines = (self._folder / f"{name}.log").read_text(errors="replace").splitlines()
         return lines[-1] if lines else "it said nothing"
 
 
-def _minus(counts: dict[str, int], base: dict[str, int]) -> dict[str, int]:
-    return {key: counts[key] - base[key] for key in counts}
+def _complete(
+    zones: list[dict[str, Any]],
+    names: tuple[str, ...],
+    *,
+    smaller: str = "",
+    delegate: str = "",
+) -> bool:
+    """Every zone has its size and its delegates; one lost a member and has that new delegate."""
+    return [zone["name"] for zone in zones] == list(names) and all(
+        zone["size"] == SIZE - (zone["name"] == smaller)
+        and len(zone["delegates"]) == DELEGATES
+        and (zone["name"] != smaller or delegate in zone["delegates"])
+        for zone in zones
+    )
 
 
-def _failures(reports: dict[str, PeerReport]) -> list[str]:
-    """What a reader must not have to find in the table."""
-    found = []
-    for name, report in reports.items():
-        if not report.answered:
-            found.append(f"{name} got no echo")
-        if report.exit_code != 0:
-            found.append(f"{name} ended with code {report.exit_code}")
-        if name != VICTIM and (report.noticed is None or report.reunited is None):
-            found.append(f"{name} did not see {VICTIM} go and come back")
-    return found
+def _ms(seconds: float) -> str:
+    return f"{seconds * 1000:.0f} ms"
 
 
 async def play(say: Say, waiting_for: Say) -> DemoReport:

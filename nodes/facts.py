@@ -12,6 +12,7 @@ from overlay.protocol import Event
 from protocols.membership import AttributesChanged
 from protocols.membership.interface import MembershipView
 from protocols.topology import Kind, TopologyView
+from protocols.zones import ZoneAppeared, ZoneChanged
 
 _WORD = re.compile(r"(?<!^)(?=[A-Z])")
 
@@ -23,6 +24,8 @@ def event_facts(event: Event, view: MembershipView | None = None) -> dict[str, A
     """
     facts: dict[str, Any] = {"event": kind_of(event)}
     facts |= msgspec.to_builtins(event)
+    if isinstance(event, ZoneAppeared | ZoneChanged):
+        facts["zone"] = msgspec.structs.asdict(event.zone)  # on the wire it is an array
     if isinstance(event, AttributesChanged) and view is not None:
         values = view.attributes(event.member)
         facts["values"] = {key: values.get(key) for key in event.keys}  # null: removed
@@ -69,6 +72,16 @@ def sentence(facts: dict[str, Any]) -> str:
                 f"{key} removed" if value is None else f"{key} = {value}"
                 for key, value in values.items()
             )
+        case "zone-appeared" | "zone-changed":
+            zone = facts["zone"]
+            delegates = ", ".join(zone["delegates"]) or "nobody at the moment"
+            return f"zone {zone['name']}: size {zone['size']}, delegates {delegates}"
+        case "zone-vanished":
+            return f"zone {facts['name']} is gone"
+        case "delegate-appointed":
+            return f"{facts['delegate']} stands for zone {facts['zone']} now"
+        case "delegate-dismissed":
+            return f"{facts['delegate']} does not stand for zone {facts['zone']} any more"
         case "link-up":
             return f"link to {who} up"
         case "link-lost":

@@ -13,6 +13,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from nodes.facts import event_facts, link_facts, member_facts
+from nodes.federation import Federation
 from nodes.members import Attributes, Members
 from nodes.node import Node
 from nodes.recipes import peer
@@ -32,6 +33,7 @@ from protocols.membership import (
     ZoneEntered,
 )
 from protocols.topology import Topology
+from protocols.zones import ZoneEntry, Zones
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Mapping
@@ -87,6 +89,7 @@ class Peer:
             ("watch", self._tell_events),
         ):
             self.node.control.register(name, handler)
+        Federation(self.node)
 
     @classmethod
     def join(
@@ -188,6 +191,11 @@ class Peer:
     def attributes(self) -> Attributes:
         """What this peer tells about itself; set and delete keys here."""
         return Attributes(self._membership, self.node.call)
+
+    @property
+    def zones(self) -> tuple[ZoneEntry, ...]:
+        """All zones of the overlay, by name, as the delegates of this zone know them."""
+        return self.node.protocol(Zones).zones()
 
     def watch_members(self) -> EventStream[MemberEvent]:
         """Listen to the zone from now on; close the stream, or use it in `with`, when done."""

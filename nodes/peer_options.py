@@ -29,6 +29,7 @@ class PeerOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     state: str = ""
     insecure: bool = False
     events: bool = False
+    supervisor: bool = False  # of the management zone instead of a base zone
     json: bool = False
 
 

@@ -19,14 +19,17 @@ import trio
 from nodes.control import ControlError, ask, sockets_of
 from nodes.event_stream import EventStream
 from nodes.facts import event_facts, sentence
+from nodes.federation import ZONE_EVENTS
 from nodes.folders import runtime_folder
 from nodes.node import Node
 from nodes.peer import MEMBER_EVENTS, Peer
 from nodes.peer_options import PeerOptions, path_or_none
 from nodes.settings import NodeConfig, node_config
+from nodes.supervisor import Supervisor
 from overlay.errors import ConfigError, OverlayError
-from overlay.protocol import LinkLost, LinkUp
+from overlay.protocol import Event, LinkLost, LinkUp
 from protocols.membership import Membership
+from protocols.zones import MANAGEMENT
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 STOP_SECONDS = 1.8  # then the node is cut off: two seconds after a signal the process is gone
@@ -81,10 +84,12 @@ def config_of(options: PeerOptions) -> NodeConfig:
 
 async def _serve(options: PeerOptions, pending: Pending) -> None:
     with trio.open_signal_receiver(*STOP_SIGNALS) as signals:
-        peer = Peer(config_of(options))
+        config = config_of(options)
+        peer = Supervisor(config) if options.supervisor else Peer(config)
         node = peer.node
         _check_alone(node)
-        events = node.events(LinkUp, LinkLost, *MEMBER_EVENTS) if options.events else None
+        kinds: tuple[type[Event], ...] = (LinkUp, LinkLost, *MEMBER_EVENTS, *ZONE_EVENTS)
+        events = node.events(*kinds, where=_concerns_zones) if options.events else None
         with trio.CancelScope() as life:
             async with peer, trio.open_nursery() as nursery:
                 nursery.start_soon(_stop_on_signal, node, signals, life)
@@ -142,9 +147,14 @@ def _announce(node: Node, options: PeerOptions) -> None:
         )
 
 
+def _concerns_zones(event: Any) -> bool:
+    """Who is in the management zone concerns nobody: what people see of it are zones."""
+    return getattr(event, "zone", None) != MANAGEMENT
+
+
 async def _report_events(events: EventStream[Any], node: Node, options: PeerOptions) -> None:
     """Print a line for each link and each member that comes or goes."""
-    view = node.protocol(Membership, node.zone).view
+    view = None if options.supervisor else node.protocol(Membership, node.zone).view
     async for event in events:
         facts = event_facts(event, view)
         _say(facts if options.json else sentence(facts))

@@ -108,16 +108,24 @@ class ControlService:
     async def _keep_telling(self, stream: trio.SocketStream, told: AsyncGenerator[Any]) -> None:
         async with aclosing(told), trio.open_nursery() as nursery:
             nursery.start_soon(_cancel_on_hangup, stream, nursery.cancel_scope)
-            async for one in told:
-                with trio.move_on_after(CLIENT_SECONDS) as patience:
-                    try:
-                        await stream.send_all(msgspec.json.encode(Reply(result=one)) + b"\n")
-                    except (trio.BrokenResourceError, trio.ClosedResourceError):
+            try:
+                async for one in told:
+                    if not await self._tell(stream, Reply(result=one)):
                         break
-                if patience.cancelled_caught:
-                    self.counts["too-slow"] += 1
-                    break
+            except OverlayError as error:
+                await self._tell(stream, Reply(error=str(error)))
             nursery.cancel_scope.cancel()
+
+    async def _tell(self, stream: trio.SocketStream, reply: Reply) -> bool:
+        """Send one of several lines; False when its reader went away, or does not read."""
+        with trio.move_on_after(CLIENT_SECONDS):
+            try:
+                await stream.send_all(msgspec.json.encode(reply) + b"\n")
+            except (trio.BrokenResourceError, trio.ClosedResourceError):
+                return False
+            return True
+        self.counts["too-slow"] += 1
+        return False
 
     def _handle(self, line: bytes) -> Reply:
         try:

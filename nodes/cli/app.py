@@ -18,6 +18,7 @@ from nodes.cli import (
     sim,
     topology,
     watch,
+    zones,
 )
 from nodes.cli.output import AsJson, print_json
 
@@ -64,7 +65,7 @@ def _version() -> str:
         return "of a clone that is not installed"
 
 
-for module in (peer, running, members, topology, watch, echo, new_protocol, demo):
+for module in (peer, running, members, zones, topology, watch, echo, new_protocol, demo):
     module.register(app)
 app.add_typer(keys.app, name="keys")
 app.add_typer(config.app, name="config")

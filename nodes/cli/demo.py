@@ -1,6 +1,6 @@
-"""`overlay demo`: see peers find each other, one be killed, and the rest go on."""
+"""`overlay demo`: see zones form, a delegate be killed, and another one take its place."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -16,7 +16,7 @@ def register(app: typer.Typer) -> None:
 
 
 def demo(json: AsJson = False) -> None:
-    """Run eight peers on this machine, kill one, let it come back, and show what happened."""
+    """Run three zones of four peers on this machine, kill a delegate, and show what happened."""
     import trio
 
     from nodes.demo import play
@@ -40,30 +40,22 @@ def _quiet(line: str) -> None:
 
 
 def _show(report: "DemoReport") -> None:
+    _show_zones(report.zones_before, "the zones before")
+    _show_zones(report.zones_after, f"the zones after the death of {report.victim}")
+    victim, heir = report.victim, report.replacement
     rows = [
-        (
-            peer.name,
-            peer.ended,
-            peer.answered,
-            peer.lost,
-            _milliseconds(peer.noticed),
-            _milliseconds(peer.reunited),
-            peer.exit_code,
-        )
-        for peer in report.peers
+        (one.name, *map(_milliseconds, (one.failed, one.replaced, one.returned)))
+        for one in report.witnesses
     ]
-    victim = report.victim
-    columns = (
-        "peer",
-        "asked",
-        "answered",
-        "lost",
-        f"saw {victim} die",
-        f"saw {victim} return",
-        "exit code",
-    )
-    print_table(columns, rows, title=f"{len(rows)} peers, {report.seconds:.1f} s")
+    columns = ("peer", f"saw {victim} fail", f"saw {heir} appointed", f"saw {victim} return")
+    title = f"{heir} replaced {victim} within {_milliseconds(report.replaced)}"
+    print_table(columns, rows, title=f"{title}; {report.seconds:.1f} s in all")
 
 
-def _milliseconds(seconds: float | None) -> str:
-    return "-" if seconds is None else f"{seconds * 1000:.0f} ms"
+def _show_zones(zones: list[dict[str, Any]], title: str) -> None:
+    rows = [(zone["name"], zone["size"], ", ".join(zone["delegates"])) for zone in zones]
+    print_table(("zone", "members", "delegates"), rows, title=title)
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{seconds * 1000:.0f} ms"

@@ -1,12 +1,15 @@
 """`overlay members`, `overlay set` and `overlay unset`: who is in a zone, and what they tell."""
 
+from contextlib import closing
 from typing import Annotated, Any
 
 import typer
 
-from nodes.cli.asking import NodeName, ask_each, the_one
+from nodes.cli.asking import NodeName, ask_each, running, the_one
 from nodes.cli.output import AsJson, counted, print_json, print_table
-from nodes.control import ask
+from nodes.control import ask, follow
+
+PATIENCE = 30.0  # s: delegates may just be replaced
 
 
 def register(app: typer.Typer) -> None:
@@ -16,8 +19,15 @@ def register(app: typer.Typer) -> None:
     app.command()(unset)
 
 
-def members(node: NodeName = None, json: AsJson = False) -> None:
-    """Show the members of each zone that a node of this machine is in."""
+def members(
+    zone: Annotated[str | None, typer.Option(help="Ask around who is in this zone.")] = None,
+    node: NodeName = None,
+    json: AsJson = False,
+) -> None:
+    """Show the members of each zone that a node of this machine is in, or of any zone."""
+    if zone is not None:
+        _members_of(zone, node, json)
+        return
     views = first_of_each_zone(ask_each(node, "members"))
     if json:
         print_json({"views": views})
@@ -35,6 +45,18 @@ def members(node: NodeName = None, json: AsJson = False) -> None:
         ]
         title = f"zone {view['zone']}, {counted(len(rows), 'member')}, as {view['node']} sees it"
         print_table(("member", "state", "address", "place", "attributes"), rows, title=title)
+
+
+def _members_of(zone: str, node: str | None, json: bool) -> None:
+    with closing(follow(running(node)[0], "zone-members", timeout=PATIENCE, zone=zone)) as told:
+        answer = next(told)
+    if json:
+        print_json(answer)
+        return
+    rows = [(one["name"], ", ".join(one["endpoints"]) or "-") for one in answer["members"]]
+    when = "now" if answer["fresh"] else "when its delegates were heard last"
+    title = f"zone {zone}, {counted(len(rows), 'member')} {when}, as {answer['node']} was told"
+    print_table(("member", "address"), rows, title=title)
 
 
 def set_(

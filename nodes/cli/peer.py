@@ -39,6 +39,10 @@ def peer(
     events: Annotated[
         bool, typer.Option("--events", help="Print a line when a link or a member comes or goes.")
     ] = False,
+    supervisor: Annotated[
+        bool,
+        typer.Option("--supervisor", help="Look after zones instead of being a member of one."),
+    ] = False,
     json: AsJson = False,
 ) -> None:
     """Run a peer until it is stopped; its first line is its address."""
@@ -56,6 +60,7 @@ def peer(
         state=state,
         insecure=insecure,
         events=events,
+        supervisor=supervisor,
         json=json,
     )
     # A fresh interpreter: what the command line needed to be parsed is 8 MB that a node does not.

@@ -60,7 +60,6 @@ from protocols.zones.rosters import ANNOUNCE, CALL, Rosters
 from protocols.zones.seeking import SEEK, Seeker
 from protocols.zones.tables import POLL, POLL_TIMEOUT, Tables
 
-
 REUNION_TRIES = 4  # until the next look for the rest of the zone
 
 

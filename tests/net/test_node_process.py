@@ -191,13 +191,20 @@ def test_the_demo_shows_what_it_promises(runtime: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
-    assert len(report["peers"]) == 8
     assert report["failures"] == []
-    for one in report["peers"]:
-        assert one["answered"] > 0
-        if one["name"] != report["victim"]:
-            assert one["noticed"] >= 0
-            assert one["reunited"] >= 0
+    for zones in (report["zones_before"], report["zones_after"]):
+        assert [zone["name"] for zone in zones] == ["east", "north", "west"]
+        assert all(len(zone["delegates"]) == 2 for zone in zones)
+    victim, heir = report["victim"], report["replacement"]
+    assert victim in report["zones_before"][0]["delegates"]
+    assert heir not in report["zones_before"][0]["delegates"]
+    assert victim not in report["zones_after"][0]["delegates"]
+    assert heir in report["zones_after"][0]["delegates"]
+    assert len(report["witnesses"]) == 3
+    for one in report["witnesses"]:
+        assert one["failed"] > 0
+        assert 0 < one["replaced"] <= report["replaced"]
+        assert one["returned"] > 0
 
 
 def test_an_interrupted_demo_leaves_nothing_behind(runtime: Path) -> None:
@@ -211,7 +218,7 @@ def test_an_interrupted_demo_leaves_nothing_behind(runtime: Path) -> None:
     )
     try:
         assert process.stdout is not None
-        assert "8 peers run" in process.stdout.readline()
+        assert "12 peers run" in process.stdout.readline()
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=DEADLINE)
         assert process.returncode == 1
