@@ -63,7 +63,8 @@ log = logging.getLogger("overlay.net")
 
 T = TypeVar("T")
 
-SWEEP_AT_LEAST, SWEEP_AT_MOST = 1.0, 0.005  # s from one look at all links to the next
+SWEEP_EVERY = 1.0  # s from one look at all links to the next, at most
+SWEEP_GAP = 0.005  # s, at least
 LAST_WORDS = 0.2  # s that Goodbye has to leave, however long the rest took
 REFRESH_TRUST = 5.0  # s between looks for a newer revocation list
 POLLIN = int(zmq.POLLIN)  # arithmetic with zmq's own flags is slow
@@ -354,10 +355,10 @@ class Driver:
     def _sweep(self, now: float) -> None:
         self._inbound.read_monitor()
         self._datagrams.look_around()
-        self._sweep_at = now + SWEEP_AT_LEAST
+        self._sweep_at = now + SWEEP_EVERY
         self._sweep_by(self.links.sweep(now))
         self._sweep_by(self._introductions.sweep(now))
-        self._sweep_at = max(self._sweep_at, now + SWEEP_AT_MOST)
+        self._sweep_at = max(self._sweep_at, now + SWEEP_GAP)
         if now >= self._refresh_at and not self.insecure:
             self._refresh_at = now + REFRESH_TRUST
             self._trust.refresh()

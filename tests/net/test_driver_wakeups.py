@@ -20,7 +20,7 @@ ROUND_TRIPS = 1000
 
 @pytest.fixture(autouse=True)
 def _seldom_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(driver_module, "SWEEP_AT_LEAST", 10 * WITHIN)
+    monkeypatch.setattr(driver_module, "SWEEP_EVERY", 10 * WITHIN)
     for sweeps in ("links.Links", "introduction.Introductions"):  # links here open at once
         monkeypatch.setattr(f"overlay.net.{sweeps}.sweep", lambda self, now: now + 10 * WITHIN)
 
