@@ -95,8 +95,17 @@ def test_make_examples_are_targets() -> None:
         subprocess.run([*shlex.split(line), "--dry-run"], cwd=ROOT, check=True, timeout=DEADLINE)
 
 
-def test_python_examples_run(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    (program,) = [block for language, block in FENCE.findall(README) if language == "python"]
+PYTHON = [block for language, block in FENCE.findall(README) if language == "python"]
+PRINTED = (
+    r"bob answered after \d+\.\d\d ms\n",
+    r"AttributesChanged\(zone='lab', member='ada', keys=\('gpu',\)\)\n\[.*\{'gpu': 4\}.*\]\n",
+)
+
+
+@pytest.mark.parametrize(("program", "printed"), zip(PYTHON, PRINTED, strict=True))
+def test_python_examples_run(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, program: str, printed: str
+) -> None:
     done = subprocess.run(
         [sys.executable, "-c", program],
         cwd=tmp_path,
@@ -105,7 +114,7 @@ def test_python_examples_run(tmp_path: Path, tmp_path_factory: pytest.TempPathFa
         text=True,
         timeout=DEADLINE,
     )
-    assert re.fullmatch(r"bob answered after \d+\.\d\d ms\n", done.stdout), done.stderr
+    assert re.fullmatch(printed, done.stdout), done.stderr
 
 
 def test_links_lead_somewhere() -> None:
