@@ -102,7 +102,7 @@ PRINTED = (
 )
 
 
-@pytest.mark.parametrize(("program", "printed"), zip(PYTHON, PRINTED, strict=True))
+@pytest.mark.parametrize(("program", "printed"), [*zip(PYTHON, PRINTED, strict=True)])
 def test_python_examples_run(
     tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, program: str, printed: str
 ) -> None:

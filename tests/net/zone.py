@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -79,13 +78,16 @@ class Narrator:
     def __init__(self, running: RunningPeer) -> None:
         self.running = running
         self.events: list[dict[str, Any]] = []
+        self._news = threading.Condition()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
     def _read(self) -> None:
         assert self.running.process.stdout is not None
         for line in self.running.process.stdout:
-            self.events.append(json.loads(line))
+            with self._news:
+                self.events.append(json.loads(line))
+                self._news.notify_all()
 
     def told(self, kind: str, member: str) -> list[dict[str, Any]]:
         """The events of that kind about that member, so far."""
@@ -97,13 +99,10 @@ class Narrator:
 
     def await_told(self, kind: str, member: str, count: int = 1) -> dict[str, Any]:
         """Wait until it told that so often."""
-        deadline = time.monotonic() + DEADLINE
-        while time.monotonic() < deadline:
-            told = self.told(kind, member)
-            if len(told) >= count:
-                return told[count - 1]
-            time.sleep(0.01)
-        raise AssertionError(f"never told {kind} of {member}: {self.events}")
+        with self._news:
+            found = self._news.wait_for(lambda: len(self.told(kind, member)) >= count, DEADLINE)
+        assert found, f"never told {kind} of {member}: {self.events}"
+        return self.told(kind, member)[count - 1]
 
     def end(self) -> None:
         """Wait until all that it said is read; the process must have ended."""
