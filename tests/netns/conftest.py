@@ -1,13 +1,18 @@
-"""The fixture that most tests of this folder start from."""
+"""The fixtures that most tests of this folder start from."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from overlay.security.authority import Authority
+from overlay.security.rights import Rights
 from tests.netns.lab import Lab
 from tests.netns.rights import in_ci, obstacle, require
+
+PEERS = "abcdef"  # the hosts of a lab whose peers have keys
 
 
 @pytest.fixture
@@ -21,3 +26,13 @@ def lab(rights: None) -> Iterator[Lab]:
     """An empty lab, removed after the test whatever happens."""
     with Lab() as built:
         yield built
+
+
+@pytest.fixture(scope="session")
+def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A keys folder with an authority and a certificate for each of PEERS."""
+    folder = tmp_path_factory.mktemp("keys")
+    authority = Authority.create(folder, "overlay")
+    for name in PEERS:
+        authority.issue(name, Rights(zones=("default",))).save(folder)
+    return folder

@@ -13,7 +13,13 @@ WITHIN = 60.0  # seconds: generous, since only a failure ever waits so long
 LOOK_EVERY = 0.02  # seconds
 
 
-def until(condition: Callable[[], Found], *, within: float = WITHIN, what: str = "") -> Found:
+def until(
+    condition: Callable[[], Found],
+    *,
+    within: float = WITHIN,
+    every: float = LOOK_EVERY,
+    what: str = "",
+) -> Found:
     """Look until the condition is true, and return what it gave; AssertionError after `within`."""
     deadline = time.monotonic() + within
     pause = Event()  # never set: it only bounds how often the condition is looked at
@@ -24,4 +30,4 @@ def until(condition: Callable[[], Found], *, within: float = WITHIN, what: str =
         if time.monotonic() > deadline:
             awaited = what or getattr(condition, "__name__", "the condition")
             raise AssertionError(f"waited {within:g} s for {awaited}; last seen: {found!r}")
-        pause.wait(LOOK_EVERY)
+        pause.wait(every)
