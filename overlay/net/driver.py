@@ -457,6 +457,7 @@ class Driver:
             self.links.learn(session.name, [parse_endpoint(text) for text in hello.endpoints])
         except ConfigError as error:
             self._refuse(session.name, RemoteProtocolError("bad-endpoint", str(error)), 1)
+        self.links.heard_from(session.name, session.host)
 
     def _on_session_lost(self, session: Session, reason: str) -> None:
         self._announce(LinkLost(session.name, reason), self.now())

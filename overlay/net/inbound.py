@@ -72,6 +72,7 @@ class Session:
         "fd",
         "frames",
         "heard_at",
+        "host",
         "identity",
         "leaving",
         "life",
@@ -101,6 +102,7 @@ class Session:
         self.leaving = False  # it said Goodbye: a disconnect is no news
         self.departed = False  # and that it does not come back soon
         self.reassembly: Reassembly | None = None
+        self.host = ""  # where it called from; empty when it came by ipc
 
 
 class Inbound:
@@ -280,6 +282,7 @@ class Inbound:
             del self._gone[fd]
             self._ending.append(session)
         self._reply(routing_id, Welcome(version, self._me, self._life, self._trust.certificate))
+        session.host = _property(sender, "Peer-Address")
         self._opened(session, hello)
 
     def _prove(self, hello: Hello, user: str) -> Identity:

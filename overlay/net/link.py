@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 NOBLOCK = int(zmq.NOBLOCK)  # arithmetic with zmq's own flags is slow
 POLLIN, POLLOUT = int(zmq.POLLIN), int(zmq.POLLOUT)
+FIRST_TURN = 0.2  # of net.connect_within: for each of several addresses, then twice as much
 
 _REPLY = msgspec.msgpack.Decoder(Welcome | Refusal)
 _ENCODER = msgspec.msgpack.Encoder()
@@ -57,12 +58,14 @@ class Link:
         "_links",
         "_monitor",
         "_rng",
+        "attempts",
         "blocked",
         "candidates",
         "deadline",
         "dirty",
         "endpoint",
         "failures",
+        "lost",
         "name",
         "reason",
         "state",
@@ -87,7 +90,9 @@ class Link:
         self.writer = writer
         self.state = State.WAITING
         self.deadline = now  # when this state ends by itself
-        self.failures = 0
+        self.failures = 0  # in a row
+        self.attempts = 0  # of them since it was open, or since a better address is known
+        self.lost = False  # and told so
         self.reason = ""  # of the last failure
         self.dirty = False  # listed for the next flush
         self.blocked = False  # ZeroMQ's queue is full
@@ -219,6 +224,8 @@ class Link:
         self.state = State.OPEN
         self.writer.version = version
         self.failures = 0
+        self.attempts = 0
+        self.lost = False
         self.reason = ""
         self.welcomed += 1
         self.used_at = now
@@ -231,6 +238,7 @@ class Link:
         self._drop_socket()
         pause = min(self._links.net.retry_longest, self._links.net.retry_first * 2**self.failures)
         self.failures += 1
+        self.attempts += not was_open  # where it broke is where to look for it first
         self.reason = reason
         self.state = State.WAITING
         # Half of the pause is random: peers that lost the same node do not return in step.
@@ -245,14 +253,36 @@ class Link:
         self._end_by(now)
 
     def _end_by(self, now: float) -> None:
-        self.deadline = now + self._links.net.connect_within
+        self.deadline = now + self._patience()
         self._links.due(self.deadline)
+
+    def redirect(self, now: float) -> bool:
+        """Begin again with the first address; False when the link is open, or not needed."""
+        if self.state is State.OPEN:
+            return False
+        needed = self.state is not State.WAITING or bool(self.writer)
+        self._drop_socket()
+        self.state = State.WAITING
+        self.attempts = 0
+        self.deadline = now
+        return needed
 
     def next_candidate(self) -> Endpoint | None:
         """The address for the next attempt: each in turn."""
         if not self.candidates:
             return None
-        return self.candidates[self.failures % len(self.candidates)]
+        return self.candidates[self.attempts % len(self.candidates)]
+
+    def _patience(self) -> float:
+        """Seconds for one attempt: a peer with several addresses gets short ones at first.
+
+        It is reached by one of them, perhaps, and must not be held dead until we come to it.
+        """
+        longest = self._links.net.connect_within
+        if len(self.candidates) < 2:
+            return longest
+        turns = self.attempts // len(self.candidates)
+        return longest * min(1.0, FIRST_TURN * 2.0 ** min(turns, 8))
 
     @property
     def who(self) -> str:

@@ -11,6 +11,7 @@ from overlay.errors import RemoteProtocolError
 from overlay.ids import NodeId
 from overlay.limits import Limits
 from overlay.net.addresses import Endpoint
+from overlay.net.book import AddressBook
 from overlay.net.config import NetSettings
 from overlay.net.descriptors import Descriptors
 from overlay.net.link import Link, State
@@ -74,7 +75,7 @@ class Links:
         self._rng = rng
         self._announce = announce
         self._ask_who = ask_who
-        self._book: dict[NodeId, tuple[Endpoint, ...]] = {}
+        self._book = AddressBook(BOOK_SIZE)
         self._keys: dict[NodeId, bytes] = {}  # CURVE keys that certificates proved
         self._rights: dict[NodeId, Rights] = {}  # what they allow
         self.stopping = False
@@ -85,22 +86,27 @@ class Links:
         """Remember where a peer can be reached; what it says now replaces what was known."""
         if peer == self._me:
             return
-        known = tuple(dict.fromkeys(endpoints))
-        if not known:
-            return
-        if peer not in self._book and len(self._book) >= BOOK_SIZE:
-            self._book.pop(next(iter(self._book)))
-            self.counts["addresses forgotten"] += 1
-        self._book[peer] = known
+        self._book.learn(peer, endpoints)
+        known = self._book[peer]
         link = self.by_name.get(peer)
-        if link is not None and link.candidates != known:
+        if link is not None and known and link.candidates != known:
             link.candidates = known
             if link.state is not State.OPEN and link.endpoint not in known:
                 now = self.now()
                 if link.state is not State.WAITING:
                     link.fail("it moved", now)  # it restarted: nobody answers where it was
+                link.attempts = 0
                 link.deadline = now  # a new address is worth an attempt at once
                 self.due(now)
+
+    def heard_from(self, peer: NodeId, host: str) -> None:
+        """A peer connected from one of its addresses: that one is worth an attempt first."""
+        link = self.by_name.get(peer)
+        if not self._book.prove(peer, host) or link is None:
+            return
+        link.candidates = self._book[peer]
+        if link.endpoint != link.candidates[0] and link.redirect(self.now()):
+            self.step(link, self.now())
 
     def learn_identity(self, proven: Identity) -> None:
         """Remember the key and the rights that a verified certificate binds to a name."""
@@ -126,7 +132,7 @@ class Links:
 
     def endpoints_of(self, peer: NodeId) -> tuple[Endpoint, ...]:
         """What the book says."""
-        return self._book.get(peer, ())
+        return self._book[peer]
 
     # -- opening ------------------------------------------------------------------------------
 
@@ -134,7 +140,7 @@ class Links:
         """Return the link to a peer, beginning to open it when there is none."""
         link = self.by_name.get(peer)
         if link is None:
-            link = self._new_link(peer, self._book.get(peer, ()))
+            link = self._new_link(peer, self._book[peer])
             self.by_name[peer] = link
             self.step(link, self.now())
         return link
@@ -212,6 +218,9 @@ class Links:
             self.refuse(link.who, RemoteProtocolError("name-forged", identity.name), 1)
             link.fail(f"{link.endpoint} is {identity.name}", now)
             return
+        assert link.endpoint is not None
+        if self._book.prove(identity.name, link.endpoint.host):
+            link.candidates = self._book[identity.name]
         link.opened(welcome.version, now)
         if link.name is None:  # there is one already; Goodbye tells its end from a loss
             link.close(Goodbye(idle=True), 0.1)
@@ -235,11 +244,13 @@ class Links:
         self._announce(PeerMet(name, tuple(map(str, self._book[name]))), now)
 
     def failed(self, link: Link, reason: str, was_open: bool, now: float) -> None:
-        """An attempt or an open link broke; the first failure in a row is news."""
+        """An attempt or an open link broke; that no address answers is news, but only once."""
         self.counts["links broken" if was_open else "attempts failed"] += 1
         if link.writer or link.name is None:
             self.due(link.deadline)
-        if link.name is not None and (was_open or link.failures == 1):
+        tried_all = link.attempts >= len(link.candidates)
+        if link.name is not None and (was_open or tried_all) and not link.lost:
+            link.lost = True
             self._announce(LinkLost(link.name, reason), now)
 
     def refused_by(self, link: Link, refusal: Refusal, now: float) -> None:
@@ -311,6 +322,7 @@ class Links:
         found = self.counts.copy()
         found["bytes sent"] = self.bytes_sent
         found["frames sent"] = self.frames_sent
+        found["addresses forgotten"] = self._book.forgotten
         found["messages dropped"] += sum(link.writer.dropped for link in self)
         return found
 

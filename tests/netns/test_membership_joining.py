@@ -6,9 +6,18 @@ import json
 import sys
 from pathlib import Path
 
+import pytest
+
 from nodes.spawning import peer_environment
 from tests.netns.lab import Lab
-from tests.netns.peers import address_of, await_views, start_peers
+from tests.netns.peers import (
+    address_of,
+    await_probes,
+    await_views,
+    names,
+    removals,
+    start_peers,
+)
 
 
 def test_a_zone_outlives_its_seeds_and_takes_newcomers(lab: Lab, keys: Path) -> None:
@@ -23,16 +32,28 @@ def test_a_zone_outlives_its_seeds_and_takes_newcomers(lab: Lab, keys: Path) -> 
     await_views([*rest, *newcomers], [*rest, *newcomers])
 
 
-def test_a_host_with_two_interfaces_is_reached_by_those_on_its_second(lab: Lab, keys: Path) -> None:
-    # Its default route is through `west`, where nobody else is; so that address it tells first.
+@pytest.mark.parametrize("secure", [True, False])
+def test_a_host_with_two_interfaces_is_reached_by_those_on_its_second(
+    lab: Lab, keys: Path, secure: bool
+) -> None:
+    # Its default route is through `west`, where nobody else is: that address it tells first.
     a = lab.host("a", ["west", "east"])
-    b, c, d = (lab.host(name, ["east"]) for name in "bcd")
-    peers = start_peers([a, b, c, d], seeds=[b], keys=keys)
+    rest = [lab.host(name, ["east"]) for name in "bcd"]
+    peers = start_peers([a, *rest], seeds=rest[:1], keys=keys if secure else None)
     await_views(peers, peers)
-    for peer in peers:
-        told = peer.view()["a"]["endpoints"]
-        assert f"tcp://{address_of(a, 'east')}" in told
+    await_probes(peers, 6)
+    assert removals(peers) == {}  # nobody took it for dead while it looked for the way
+    told = [f"tcp://{address_of(a, network)}" for network in ("west", "east")]
+    assert [peer.view()["a"]["endpoints"] for peer in peers] == [told] * len(peers)
+
+
+def test_the_command_line_tells_the_members_of_a_host(lab: Lab, keys: Path) -> None:
+    hosts = lab.hosts("a", "b", "c")
+    peers = start_peers(hosts, seeds=hosts[:1], keys=keys)
+    await_views(peers, peers)
     command = [sys.executable, "-m", "nodes.cli", "members", "--json"]
-    done = d.run(command, environment=peer_environment())
-    (view,) = json.loads(done.stdout)["views"]
-    assert {member["name"] for member in view["members"]} == set("abcd")
+    for host in hosts:
+        done = host.run(command, environment=peer_environment())
+        (view,) = json.loads(done.stdout)["views"]
+        assert view["node"] == host.name  # each host has a control socket of its own
+        assert {member["name"] for member in view["members"]} == names(hosts)
