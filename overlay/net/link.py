@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 NOBLOCK = int(zmq.NOBLOCK)  # arithmetic with zmq's own flags is slow
 POLLIN, POLLOUT = int(zmq.POLLIN), int(zmq.POLLOUT)
+DOUBLINGS = 32  # of a pause at most: after a thousand the number would be no float any more
 FIRST_TURN = 0.2  # of net.connect_within: for each of several addresses, then twice as much
 
 _REPLY = msgspec.msgpack.Decoder(Welcome | Refusal)
@@ -236,7 +237,8 @@ class Link:
         """The attempt or the link broke: wait, twice as long each time, then try again."""
         was_open = self.state is State.OPEN
         self._drop_socket()
-        pause = min(self._links.net.retry_longest, self._links.net.retry_first * 2**self.failures)
+        net = self._links.net
+        pause = min(net.retry_longest, net.retry_first * 2.0 ** min(self.failures, DOUBLINGS))
         self.failures += 1
         self.attempts += not was_open  # where it broke is where to look for it first
         self.reason = reason
@@ -282,7 +284,7 @@ class Link:
         if len(self.candidates) < 2:
             return longest
         turns = self.attempts // len(self.candidates)
-        return longest * min(1.0, FIRST_TURN * 2.0 ** min(turns, 8))
+        return longest * min(1.0, FIRST_TURN * 2.0 ** min(turns, DOUBLINGS))
 
     @property
     def who(self) -> str:

@@ -86,6 +86,14 @@ def test_each_address_gets_a_short_turn_and_then_longer_ones(desk: Desk, link: L
     assert tried == list(zip([desk.west, desk.east] * 4, turns, strict=True))
 
 
+def test_a_peer_may_stay_away_for_ever(desk: Desk, link: Link) -> None:
+    link.failures = link.attempts = 100_000
+    link.fail("no answer", NOW)
+    assert NOW + 2.5 <= link.deadline <= NOW + 5.0  # net.retry_longest, half of it at random
+    desk.attempt(link)
+    assert link.deadline == NOW + 5.0
+
+
 def test_a_peer_with_one_address_gets_all_the_time(desk: Desk) -> None:
     desk.links.learn("bob", [desk.west])
     assert desk.links.to("bob").deadline == NOW + 5.0
