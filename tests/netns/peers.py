@@ -124,11 +124,10 @@ def await_views(
         return all(set(view) == wanted for view in seen.values())
 
     try:
-        until(all_agree, within=within, every=LOOK_EVERY)
-    except AssertionError:
-        raise AssertionError(
-            f"waited {within:g} s for {sorted(wanted)} in all views, and saw {seen}; {list(peers)}"
-        ) from None
+        until(all_agree, within=within, every=LOOK_EVERY, what="all views")
+    except AssertionError as error:
+        error.add_note(f"wanted {sorted(wanted)} in all views, and saw {seen} of {list(peers)}")
+        raise
 
 
 def await_probes(peers: Collection[LabPeer], count: int) -> None:
