@@ -60,7 +60,6 @@ def test_a_machine_that_vanishes_is_removed_and_returns(lab: Lab, keys: Path) ->
         assert other.events("link-lost") == []  # no connection closed: it was the probes
         (failed,) = other.events("member-failed")
         assert failed["member"] == victim.name
-        print(other.name, failed["monotonic"] - unplugged, slowest_detection(len(peers)))
         assert failed["monotonic"] - unplugged < slowest_detection(len(peers)) + STARVED
     lab.heal()
     await_views(peers, peers)
