@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,8 @@ from tests.netns.waiting import WITHIN, until
 PORT = 7400  # every lab has its own ports, and a restarted peer is where its earlier life was
 LOOK_EVERY = 0.2  # s between two rounds of questions: asking must not be what keeps peers busy
 
-# A failure is found in a second or two and the dead are tried twice a second, so that a test of
-# removal and return is short. Tests that nobody is removed run with the defaults of the profile.
+# A failure is found in two or three seconds and the dead are tried twice a second, so that a test
+# of removal and return is short. Tests that an unkind network removes nobody take the defaults.
 HASTY = (
     "membership.probe_period=0.5",
     "membership.suspicion_min=1.0",
@@ -66,7 +66,7 @@ class LabPeer:
         found = sockets_of(self.host.folder / "zmq-overlay", self.name)
         if not found:
             raise ControlError(f"{self.name} does not listen yet")
-        answer: dict[str, Any] = ask(found[0], do)
+        answer: dict[str, Any] = ask(found[0], do, timeout=WITHIN)
         return answer
 
     def view(self) -> dict[str, dict[str, Any]]:
@@ -112,9 +112,7 @@ def names(peers: Iterable[LabPeer | Host]) -> set[str]:
     return {peer.name for peer in peers}
 
 
-def await_views(
-    peers: Collection[LabPeer], members: Iterable[LabPeer | Host], *, within: float = WITHIN
-) -> None:
+def await_views(peers: Collection[LabPeer], members: Iterable[LabPeer]) -> None:
     """Wait until each of the peers has exactly these members in its view."""
     wanted = names(members)
     seen: dict[str, list[str]] = {}
@@ -124,7 +122,7 @@ def await_views(
         return all(set(view) == wanted for view in seen.values())
 
     try:
-        until(all_agree, within=within, every=LOOK_EVERY, what="all views")
+        until(all_agree, every=LOOK_EVERY, what="all views")
     except AssertionError as error:
         error.add_note(f"wanted {sorted(wanted)} in all views, and saw {seen} of {list(peers)}")
         raise
@@ -140,7 +138,7 @@ def await_probes(peers: Collection[LabPeer], count: int) -> None:
     until(probed, every=LOOK_EVERY, what=f"{count} probes of each peer")
 
 
-def lives(peers: Iterable[LabPeer]) -> Mapping[str, int]:
+def lives(peers: Iterable[LabPeer]) -> dict[str, int]:
     """The pid of each process: unchanged, nobody restarted."""
     return {peer.name: peer.process.pid for peer in peers if peer.process.is_running}
 
