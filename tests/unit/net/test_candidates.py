@@ -46,6 +46,7 @@ class Desk:
             announce=lambda event, _: self.news.append(event),
             refuse=lambda *_: None,
             ask_who=lambda *_: True,
+            due=lambda _: None,
         )
 
     def attempt(self, link: Link) -> None:
