@@ -13,12 +13,14 @@ from dataclasses import dataclass, field
 from overlay.host import Host, Recipe
 from overlay.ids import NodeId
 from overlay.protocol import Scope
+from overlay.security.rights import Rights
 from protocols.membership.attributes import Value
 from protocols.membership.config import MembershipSettings
 from protocols.membership.events import NameTaken
 from protocols.membership.machine import Membership
 from protocols.zones import (
     MANAGEMENT,
+    SUPERVISOR,
     DelegateAppointed,
     DelegateDismissed,
     Zones,
@@ -29,6 +31,32 @@ from protocols.zones import (
 
 def _anybody(_name: NodeId, _what: str) -> bool:
     return True
+
+
+class CertifiedRights:
+    """What names may do, as far as their certificates are known: `may_join` and `may_be`.
+
+    A name that never linked to this node has shown no certificate here: the member that let it
+    in has seen it. Whoever may join some zone may be its delegate, or may be a supervisor, may
+    enter the management zone.
+    """
+
+    def __init__(self, rights_of: Callable[[NodeId], Rights | None]) -> None:
+        self._rights_of = rights_of
+
+    def may_join(self, name: NodeId, zone: Scope) -> bool:
+        """Whether a node may be a member of that zone."""
+        rights = self._rights_of(name)
+        if rights is None:
+            return True
+        if zone == MANAGEMENT:
+            return bool(rights.zones) or rights.may_be(SUPERVISOR)
+        return rights.may_join(zone)
+
+    def may_be(self, name: NodeId, role: str) -> bool:
+        """Whether a node may act in that role."""
+        rights = self._rights_of(name)
+        return rights is None or rights.may_be(role)
 
 
 def _nowhere() -> tuple[str, ...]:

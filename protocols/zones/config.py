@@ -77,6 +77,9 @@ class ZonesSettings(Settings, frozen=True, kw_only=True):
     page_bytes: Annotated[
         int, bounded("bytes", 512, 60_000, "in one answer, endpoints included")
     ] = 16_000
+    max_members: Annotated[
+        int, bounded("members", 1, 1_000_000, "of one zone in an answer: more is an attack")
+    ] = 100_000
     max_open: Annotated[
         int, bounded("questions", 1, 65_536, "own and forwarded ones that wait for an answer")
     ] = 256

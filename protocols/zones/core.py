@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
+from overlay.errors import LocalProtocolError
 from overlay.ids import NodeId
 from overlay.protocol import Effects, Scope
 from protocols.zones.config import ZonesSettings
@@ -55,6 +56,17 @@ class Core:
     def is_manager(self, name: NodeId) -> bool:
         """Whether that node is in the management zone, in this view."""
         return self.management is not None and name in self.management.view
+
+    def write(
+        self, membership: ZoneMembership, key: str, value: str | float | bool, now: float
+    ) -> bool:
+        """Set an attribute; false when the application's own leave no room for it."""
+        try:
+            membership.set_attribute(key, value, now)
+        except LocalProtocolError:
+            self.counts.attributes_refused += 1
+            return False
+        return True
 
     def next_id(self) -> int:
         """A number for one request."""

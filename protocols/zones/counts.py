@@ -10,6 +10,7 @@ class ZonesCounts(msgspec.Struct):
 
     appointed: int = 0  # times that this node became a delegate
     dismissed: int = 0
+    attributes_refused: int = 0  # of this node, by its membership: the application's fill the room
     claims_refused: int = 0  # of zones or roles that a certificate or a rule does not allow
     zones_ignored: int = 0  # more than `max_zones`
     asked: int = 0  # questions of this node

@@ -31,7 +31,7 @@ class Office:
         core = self._core
         assert core.base is not None
         if not core.settings.eligible:
-            core.base.set_attribute(AVAILABLE, False, now)
+            core.write(core.base, AVAILABLE, False, now)
         self._not_before = now + core.settings.settle
         self.review_soon(now)
 
@@ -107,8 +107,10 @@ class Office:
         if not any(name == core.me for *_, name in self._elected):
             return
         self.serves = True
+        if not self._set_role(core.base.view, now):
+            self.serves = False  # nobody would know; the next look at the view tries again
+            return
         core.counts.appointed += 1
-        self._set_role(core.base.view, now)
         self._tell(serving(self._elected))
 
     def resign(self, now: float) -> None:
@@ -131,24 +133,26 @@ class Office:
         if core.base is None:
             return
         if not core.base.stopped:
-            core.base.set_attribute(AVAILABLE, False, now)
+            core.write(core.base, AVAILABLE, False, now)
             core.timers.set(UNBAR, now + core.settings.barred)
         self.resign(now)
 
     def unbar(self, now: float) -> None:
         """Be a candidate again."""
         core = self._core
-        if core.settings.eligible and core.base is not None and not core.base.stopped:
+        if core.base is None or core.base.stopped or not core.settings.eligible:
+            return
+        if AVAILABLE in core.base.view.attributes(core.me):
             core.base.remove_attribute(AVAILABLE, now)
 
-    def _set_role(self, view: MembershipView, now: float) -> None:
+    def _set_role(self, view: MembershipView, now: float) -> bool:
         """Add or remove the role among the others that the application set."""
         core = self._core
         assert core.base is not None
         roles = [role for role in view.roles(core.me) if role != DELEGATE]
         if self.serves:
             roles.append(DELEGATE)
-        core.base.set_attribute(ROLES, ",".join(roles), now)
+        return core.write(core.base, ROLES, ",".join(roles), now)
 
     def _tell(self, delegates: tuple[NodeId, ...]) -> None:
         core = self._core

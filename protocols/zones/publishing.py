@@ -80,8 +80,8 @@ class Publisher:
         if core.base is None or core.base.stopped:
             return
         if core.base.view.version != self._base_version:
-            core.management.set_attribute(SIZE, len(core.base.view), now)
-            core.management.set_attribute(SUMMARY, summary_of(core.base.view), now)
+            core.write(core.management, SIZE, len(core.base.view), now)
+            core.write(core.management, SUMMARY, summary_of(core.base.view), now)
             self._base_version = core.base.view.version
         if contacts:  # who is alone there keeps telling whom it knew before
-            core.base.set_attribute(CONTACTS, pack(contacts), now)
+            core.write(core.base, CONTACTS, pack(contacts), now)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import pairwise
 
 import msgspec
 
@@ -13,7 +14,7 @@ from protocols.zones.answers import after, entries_of, page_of, place
 from protocols.zones.core import Core
 from protocols.zones.directory import Directory
 from protocols.zones.events import ZoneMembersKnown, ZoneMembersUnknown
-from protocols.zones.interface import MAX_SIZE, MemberEntry
+from protocols.zones.interface import MemberEntry
 from protocols.zones.messages import MembersDenied, MembersPage, MembersRequest
 from protocols.zones.naming import check_zone_name, is_node_name, is_zone_name
 from protocols.zones.office import Office
@@ -176,17 +177,12 @@ class Questions:
         if question is None or src not in question.may_answer or page.after != question.cursor:
             core.counts.late += 1
             return
-        if not all(is_node_name(member.name) for member in page.members):
-            raise RemoteProtocolError("zones-bad-name", f"in {question.zone!r} from {src}")
-        if page.more and not page.members:
-            raise RemoteProtocolError("zones-empty-page", f"of {question.zone!r} from {src}")
+        self._check(question, page, src)
         if question.asker:
             self._close(page.id)
             core.counts.forwards_ended += 1
             core.effects.send(question.asker, msgspec.structs.replace(page, id=question.asker_id))
             return
-        if len(question.members) + len(page.members) > MAX_SIZE:
-            raise RemoteProtocolError("zones-too-many-members", f"of {question.zone!r} from {src}")
         question.fresh = question.fresh and page.fresh
         question.members.extend(page.members)
         if page.more:
@@ -198,11 +194,23 @@ class Questions:
         else:
             self._end(page.id, question)
 
+    def _check(self, question: Question, page: MembersPage, src: NodeId) -> None:
+        """A page leads on, clockwise, and the zone stays within bounds."""
+        names = [question.cursor, *(member.name for member in page.members)]
+        if not all(map(is_node_name, names[1:])):
+            raise RemoteProtocolError("zones-bad-name", f"in {question.zone!r} from {src}")
+        if page.more and not page.members:
+            raise RemoteProtocolError("zones-empty-page", f"of {question.zone!r} from {src}")
+        places = [place(name) for name in names if name]
+        if any(one >= following for one, following in pairwise(places)):
+            raise RemoteProtocolError("zones-page-disordered", f"of {question.zone!r} from {src}")
+        if len(question.members) + len(page.members) > self._core.settings.max_members:
+            raise RemoteProtocolError("zones-too-many-members", f"of {question.zone!r} from {src}")
+
     def _end(self, request: int, question: Question) -> None:
         core = self._core
         self._close(request)
-        found = {member.name: member for member in question.members}
-        members = tuple(found[name] for name in sorted(found, key=place))
+        members = tuple(question.members)
         if question.collected is not None:
             question.collected(members)
             return

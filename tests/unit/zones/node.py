@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from random import Random
 from typing import Any
 
+from overlay.errors import LocalProtocolError
 from overlay.ids import NodeId, Ring
 from overlay.protocol import Event, Message, Scope
 from protocols.membership.attributes import Value
@@ -31,6 +32,7 @@ class FixedMembership:
         self.me = me
         self.version = 0
         self.stopped = False
+        self.full = False  # the application's attributes leave no room
         self.asked: list[NodeId] = []  # to be let in
         self._ring = Ring()
         self._records: dict[NodeId, Record] = {}
@@ -76,6 +78,8 @@ class FixedMembership:
 
     def set_attribute(self, key: str, value: Value, now: float) -> None:
         assert not self.stopped
+        if self.full:
+            raise LocalProtocolError(f"attribute {key!a}: a member may have at most 128 keys")
         self._attributes[self.me][key] = value
         self.version += 1
 

@@ -190,6 +190,19 @@ def test_a_birth_that_changed_without_an_event_is_noticed_in_time() -> None:
     assert node.serves()
 
 
+def test_who_has_no_room_for_the_role_does_not_serve() -> None:
+    node = ZonesNode()
+    node.base.full = True
+    node.pass_time(5.0)
+    assert not node.serves()
+    assert node.events() == []
+    assert node.zones.counts.attributes_refused > 0
+    node.base.full = False
+    node.base.put("me", 100)
+    node.pass_time(15.0)
+    assert node.serves()
+
+
 def test_a_clock_set_back_delays_nothing() -> None:
     node = ZonesNode()
     node.now = 10_000.0

@@ -141,15 +141,30 @@ def test_answers_of_others_change_nothing() -> None:
     [
         (MembersPage(0, "", (), more=True), "zones-empty-page"),
         (MembersPage(0, "", (MemberEntry("a\x07", 1),)), "zones-bad-name"),
+        (MembersPage(0, "", (BEN, BO)), "zones-page-disordered"),
+        (MembersPage(0, "", (BO, BO)), "zones-page-disordered"),
+        (MembersPage(0, "", (BO, BEN, EVE)), "zones-too-many-members"),
     ],
 )
 def test_bad_pages_are_refused(page: MembersPage, reason: str) -> None:
-    node = member()
+    node = member(ZonesSettings(settle=1.0, table_period=3600, max_members=2))
     asked = ask(node)
     with pytest.raises(RemoteProtocolError) as refused:
         node.receive("a", MembersPage(asked, page.after, page.members, page.more))
     assert refused.value.reason == reason
     assert node.events() == []
+
+
+def test_a_page_that_leads_back_is_refused_and_another_delegate_asked() -> None:
+    node = member()
+    asked = ask(node)
+    node.receive("a", MembersPage(asked, "", (BO, BEN), more=True))
+    node.effects.drain()
+    with pytest.raises(RemoteProtocolError) as refused:
+        node.receive("a", MembersPage(asked, "ben", (BO,), more=True))
+    assert refused.value.reason == "zones-page-disordered"
+    node.pass_time(1.1)
+    assert request_of(node) == ("b", MembersRequest(asked, "far", "ben"))
 
 
 def test_a_bad_zone_is_the_callers_fault_and_a_full_node_says_so() -> None:
