@@ -115,6 +115,25 @@ class Zones(OverlayProtocol):
         self._questions = Questions(core, self._office, self._directory)
         self._rosters = Rosters(core, self._office, self._directory, self._questions, self._seeker)
         self._publisher = Publisher(core, self._seeker)
+        # Made once: a host that removes an instance looks for the same objects again.
+        self._handlers: dict[type[Message], Handler] = {
+            ContactsRequest: self._attended(self._seeker.on_request),
+            Contacts: self._attended(self._seeker.on_contacts),
+            TableRequest: self._attended(self._tables.on_request),
+            TablePage: self._attended(self._tables.on_page),
+            MembersRequest: self._attended(self._questions.on_request),
+            MembersPage: self._attended(self._questions.on_page),
+            MembersDenied: self._attended(self._questions.on_denied),
+            RosterDigest: self._attended(self._rosters.on_digest),
+        }
+        self._hearers: dict[type[Event], EventHandler] = {
+            MemberJoined: self._heard(self._on_joined),
+            MemberFailed: self._heard(self._on_gone),
+            MemberLeft: self._heard(self._on_gone),
+            AttributesChanged: self._heard(self._on_attributes),
+            NameTaken: self._heard(self._on_name_taken),
+            PeerMet: self._heard(self._seeker.met),
+        }
 
     # -- what siblings and the application see --------------------------------------------------
 
@@ -227,16 +246,7 @@ class Zones(OverlayProtocol):
 
     def message_handlers(self) -> Mapping[type[Message], Handler]:
         """One handler for each message of the table in the package's docstring."""
-        return {
-            ContactsRequest: self._attended(self._seeker.on_request),
-            Contacts: self._attended(self._seeker.on_contacts),
-            TableRequest: self._attended(self._tables.on_request),
-            TablePage: self._attended(self._tables.on_page),
-            MembersRequest: self._attended(self._questions.on_request),
-            MembersPage: self._attended(self._questions.on_page),
-            MembersDenied: self._attended(self._questions.on_denied),
-            RosterDigest: self._attended(self._rosters.on_digest),
-        }
+        return self._handlers
 
     def _attended(self, handler: Handler) -> Handler:
         core = self._core
@@ -263,14 +273,7 @@ class Zones(OverlayProtocol):
 
     def event_handlers(self) -> Mapping[type[Event], EventHandler]:
         """Changes of both views; whoever answered at an address."""
-        return {
-            MemberJoined: self._heard(self._on_joined),
-            MemberFailed: self._heard(self._on_gone),
-            MemberLeft: self._heard(self._on_gone),
-            AttributesChanged: self._heard(self._on_attributes),
-            NameTaken: self._heard(self._on_name_taken),
-            PeerMet: self._heard(self._seeker.met),
-        }
+        return self._hearers
 
     def _heard(self, hearer: EventHandler) -> EventHandler:
         core = self._core

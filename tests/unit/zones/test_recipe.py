@@ -50,3 +50,13 @@ def test_who_may_not_enter_the_management_zone_stands_for_nothing() -> None:
     assert sim.host("s").refusals["zone-not-allowed"] > 0
     assert "guest" not in sim.protocol("s", Membership, MANAGEMENT).view
     assert not sim.protocol("guest", Zones).is_delegate, "it was refused and must let others try"
+
+
+def test_zones_can_be_removed_from_a_running_node() -> None:
+    sim = Simulator(1)
+    sim.add_node("a", zone_member("lab", ZoneSetup()))
+    sim.run_for(1.0)
+    sim.remove_instance("a", sim.protocol("a", Zones))
+    sim.run_for(20.0)
+    assert [instance.key for instance in sim.host("a").instances] == ["membership@lab"]
+    assert list(sim.nodes["a"].effects) == ["membership@lab"]
