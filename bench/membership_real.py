@@ -113,7 +113,7 @@ def reconnecting(zone: Processes) -> int:
     if not cut_connections(victim.process.pid):
         raise RuntimeError(f"{victim.name} had no connection to cut")
     zone.watch(RECONNECTS)
-    return sum(victim.name in peer.failed for peer in zone.alive())
+    return sum(victim.name in peer.removals for peer in zone.alive())
 
 
 # -- cost -----------------------------------------------------------------------------------------
