@@ -126,8 +126,7 @@ class Node:
         self.driver.host.surroundings = Surroundings(
             self.zone,
             lambda: tuple(self.driver.endpoints),
-            self.driver.links.may_join,
-            self.driver.links.may_be,
+            self.driver.links.rights_of,
         )
         self._recipe(self.driver.host)
         self._listening = True

@@ -1,7 +1,7 @@
 """Recipes: which protocols one kind of node runs, in the order in which they start."""
 
 from nodes.settings import NodeConfig
-from nodes.zone_recipe import ZoneSetup, add_zones
+from nodes.zone_recipe import CertifiedRights, ZoneSetup, add_zones
 from nodes.zone_recipe import supervisor as supervise
 from overlay.errors import SecurityError
 from overlay.host import Host, Recipe
@@ -54,7 +54,7 @@ def add_zone(host: Host, zone: Scope, config: NodeConfig) -> Membership:
         zone,
         zone=zone,
         here=around.here,
-        may_join=around.may_join,
+        may_join=CertifiedRights(around.rights_of).may_join,
     )
     links = host.add(Topology, config.section(TopologySettings), zone, members=membership.view)
     host.add(Routing, config.section(RoutingSettings), zone, members=membership.view, links=links)
@@ -64,12 +64,13 @@ def add_zone(host: Host, zone: Scope, config: NodeConfig) -> Membership:
 def zone_setup(host: Host, config: NodeConfig) -> ZoneSetup:
     """What zones need to know of this node; the management zone has the same settings."""
     around = host.surroundings
+    rights = CertifiedRights(around.rights_of)
     membership = config.section(MembershipSettings)
     return ZoneSetup(
         zones=config.section(ZonesSettings),
         membership=membership,
         management=membership,
         here=around.here,
-        may_join=around.may_join,
-        may_be=around.may_be,
+        may_join=rights.may_join,
+        may_be=rights.may_be,
     )

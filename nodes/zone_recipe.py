@@ -112,8 +112,7 @@ def add_management(host: Host, setup: ZoneSetup, zones: Zones) -> Membership:
         zone=MANAGEMENT,
         here=setup.here,
         attributes=zones.presentation(),
-        # Any delegate comes from another zone; what it claims to stand for is checked by zones.
-        may_join=_anybody,
+        may_join=setup.may_join,
     )
 
 

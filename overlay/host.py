@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from random import Random
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from overlay.errors import InvariantViolation, LocalProtocolError, RemoteProtocolError
 from overlay.ids import NodeId
@@ -32,6 +32,9 @@ from overlay.protocol import (
     TurnedAway,
 )
 
+if TYPE_CHECKING:
+    from overlay.security.rights import Rights
+
 P = TypeVar("P", bound=OverlayProtocol)
 T = TypeVar("T")
 
@@ -52,10 +55,8 @@ class Surroundings(NamedTuple):
 
     zone: Scope = ""  # the base zone that the node belongs to
     here: Callable[[], tuple[str, ...]] = tuple  # where peers reach it, once it is bound
-    may_join: Callable[[NodeId, Scope], bool] = lambda _peer, _zone: True
-    """Whether a peer may be a member of a zone, as far as its certificate was seen."""
-    may_be: Callable[[NodeId, str], bool] = lambda _peer, _role: True
-    """Whether a peer may play a role (supervisor, broker, …), as far as that."""
+    rights_of: Callable[[NodeId], Rights | None] = lambda _peer: None
+    """What a peer's certificate allows; None when it was not seen: whoever let it in saw it."""
 
 
 def _nothing_kept(_instance: Instance) -> Kept:

@@ -16,7 +16,7 @@ from overlay.net.config import NetSettings
 from overlay.net.descriptors import Descriptors
 from overlay.net.link import Link, State
 from overlay.net.trust import Trust
-from overlay.protocol import Event, LinkLost, LinkUp, PeerMet, Scope, TurnedAway
+from overlay.protocol import Event, LinkLost, LinkUp, PeerMet, TurnedAway
 from overlay.wire.frames import Goodbye, Hello, Refusal, Welcome
 from overlay.wire.sizes import Sizes
 from overlay.wire.writer import BatchWriter
@@ -115,15 +115,9 @@ class Links:
             self._rights.pop(next(iter(self._rights)))
         self._rights[proven.name] = proven.rights
 
-    def may_join(self, peer: NodeId, zone: Scope) -> bool:
-        """Whether the peer may be a member of a zone; who never said Hello here may be."""
-        rights = self._rights.get(peer)
-        return rights is None or rights.may_join(zone)
-
-    def may_be(self, peer: NodeId, role: str) -> bool:
-        """Whether the peer may play a role; who never said Hello here may."""
-        rights = self._rights.get(peer)
-        return rights is None or rights.may_be(role)
+    def rights_of(self, peer: NodeId) -> Rights | None:
+        """What the peer's certificate allows; None when it never showed one here."""
+        return self._rights.get(peer)
 
     def _learn_key(self, peer: NodeId, curve_key: bytes) -> None:
         if len(self._keys) >= BOOK_SIZE and peer not in self._keys:

@@ -268,8 +268,9 @@ class Core:
         if not all(map(is_good_name, claim.accusers)):
             return "bad-name"
         limit = self.settings.confirmations + 1
-        merged = _shared(accused(known, claim.accusers, claim.abrupt, limit), claim)
+        merged = accused(known, claim.accusers, claim.abrupt, limit)
         if merged is not known:
+            merged = _shared(merged, claim)
             # Everybody must hear of a suspicion, but only its accusers of each confirmation.
             self._apply(known, merged, now, spread and known.state == State.ALIVE)
             if len(merged.accusers) == limit > len(known.accusers) and self.me in merged.accusers:
