@@ -87,11 +87,6 @@ class Directory:
             self._digest = digest_of(self.zones())
         return self._digest
 
-    @property
-    def supervisors(self) -> tuple[NodeId, ...]:
-        """All supervisors in the management zone."""
-        return tuple(self._supervisors)
-
     def delegates(self, zone: Scope) -> tuple[NodeId, ...]:
         """Who stand for a zone, the most senior first, however many."""
         claims = self._claims.get(zone, {})

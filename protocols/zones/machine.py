@@ -113,7 +113,7 @@ class Zones(OverlayProtocol):
         self._seeker = Seeker(core, self._office, self._directory, self._book)
         self._tables = Tables(core, self._office, self._directory)
         self._questions = Questions(core, self._office, self._directory)
-        self._rosters = Rosters(core, self._office, self._directory, self._questions, self._seeker)
+        self._rosters = Rosters(core, self._directory, self._questions, self._seeker)
         self._publisher = Publisher(core, self._seeker)
         # Made once: a host that removes an instance looks for the same objects again.
         self._handlers: dict[type[Message], Handler] = {

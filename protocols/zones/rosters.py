@@ -9,7 +9,6 @@ from protocols.zones.core import Core
 from protocols.zones.directory import Directory
 from protocols.zones.interface import MemberEntry
 from protocols.zones.messages import UNASKED, RosterDigest
-from protocols.zones.office import Office
 from protocols.zones.questions import Questions
 from protocols.zones.seeking import Seeker
 
@@ -22,10 +21,9 @@ class Rosters:
     """Announces this node's zone to its supervisors, or keeps the rosters of supervised zones."""
 
     def __init__(
-        self, core: Core, office: Office, directory: Directory, questions: Questions, seeker: Seeker
+        self, core: Core, directory: Directory, questions: Questions, seeker: Seeker
     ) -> None:
         self._core = core
-        self._office = office
         self._directory = directory
         self._questions = questions
         self._seeker = seeker

@@ -10,6 +10,7 @@ from overlay.protocol import ContactLearned, PeerMet
 from protocols.zones.contacts import ContactBook, choose, contact_of, pack, unpack
 from protocols.zones.core import Core
 from protocols.zones.directory import Directory
+from protocols.zones.interface import MAX_ENDPOINTS
 from protocols.zones.messages import MAX_CONTACTS, UNASKED, Contact, Contacts, ContactsRequest
 from protocols.zones.naming import is_node_name
 from protocols.zones.office import Office
@@ -61,7 +62,7 @@ class Seeker:
 
     def met(self, met: PeerMet, now: float) -> None:
         """An address that the user gave answered: whoever lives there may know more."""
-        self._book.learn(Contact(met.peer, met.endpoints[:MAX_CONTACTS]))
+        self._book.learn(Contact(met.peer, met.endpoints[:MAX_ENDPOINTS]))
         self._look_sooner(now)
 
     def on_alarm(self, now: float) -> None:
