@@ -207,7 +207,8 @@ def test_who_may_not_join_a_zone_is_no_member_of_it(tmp_path: Path) -> None:
                 with pytest.raises(NotAdmitted, match="does not allow zone 'west'"):
                     async with intruder:
                         await intruder.run()
-            assert ada.node.status().driver.refusals["zone-not-allowed"] == 1
+            refused = ada.node.status().driver.refusals["zone-not-allowed"]
+            assert refused > 0
 
             visitor = zone.peer("eve", ada, zone="east")
             visitor.zone = "west"
@@ -221,7 +222,7 @@ def test_who_may_not_join_a_zone_is_no_member_of_it(tmp_path: Path) -> None:
                 visitor.node.call(
                     lambda now: membership.effects.send("ada", Gossip((claim, accusation)))
                 )
-                await until(lambda: ada.node.status().driver.refusals["zone-not-allowed"] > 1)
+                await until(lambda: ada.node.status().driver.refusals["zone-not-allowed"] > refused)
             assert [(peer.members["ada"], peer.members["bob"]) for peer in (ada, bob)] == before
             assert len(ada.members) == len(bob.members) == 2
 

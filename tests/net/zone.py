@@ -19,6 +19,8 @@ from tests.net.processes import RunningPeer, peer
 DEADLINE = 30.0
 OVERLAY = "testing"
 
+NO_DELEGATES = "zones.settle=600"  # whose attributes would appear among those of a test
+
 
 class Zone:
     """Makes peers of one overlay; secure ones get their keys here."""
@@ -32,6 +34,7 @@ class Zone:
         if self._authority is not None and not (self._folder / name).exists():
             self._authority.issue(name, Rights(zones=zones), 1).save(self._folder)
         options: dict[str, Any] = {"zone": "west", "control": False, "bind": ["127.0.0.1:0"]}
+        options["sets"] = [NO_DELEGATES]
         return Peer.join(
             name=name,
             seeds=[seed.node.endpoints[0] for seed in seeds],
@@ -112,7 +115,8 @@ class Narrator:
 @contextmanager
 def narrator(runtime: Path, name: str, *words: str) -> Iterator[Narrator]:
     """Run `overlay peer` in zone west."""
-    with peer(runtime, "--name", name, "--zone", "west", "--events", *words) as running:
+    place = ("--zone", "west", "--set", NO_DELEGATES)
+    with peer(runtime, "--name", name, *place, "--events", *words) as running:
         one = Narrator(running)
         yield one
         running.process.kill()
