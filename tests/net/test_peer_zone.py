@@ -63,6 +63,8 @@ def test_five_join_through_one_see_attributes_and_one_leaves(tmp_path: Path, sec
                     del others[0].attributes["rack"]
                     assert await anext(events) == AttributesChanged("west", "bob", ("rack",))
                 assert not others[0].attributes
+                for peer in (first, *others):  # so that nothing but the farewell is still to come
+                    await until(partial(sees, peer, "bob"))
                 topologies = [p.node.protocol(Topology, "west") for p in (first, *others, last)]
                 await until(lambda: all(links.degree == 4 for links in topologies))
                 heard = [peer.watch_members() for peer in (first, *others)]
