@@ -68,10 +68,11 @@ def sentence(facts: dict[str, Any]) -> str:
             return f"{who} left"
         case "attributes-changed":
             values: dict[str, Any] = facts.get("values") or dict.fromkeys(facts["keys"])
-            return f"{who}: " + ", ".join(
+            said = ", ".join(
                 f"{key} removed" if value is None else f"{key} = {value}"
                 for key, value in values.items()
             )
+            return f"{who}: {' '.join(said.split())}"  # one line, whatever it holds
         case "zone-appeared" | "zone-changed":
             zone = facts["zone"]
             delegates = ", ".join(zone["delegates"]) or "nobody at the moment"

@@ -39,7 +39,7 @@ def members(
                 member["state"],
                 ", ".join(member["endpoints"]) or "-",
                 member["vid"][:8],
-                shown(member["attributes"]) or "-",
+                shown(for_people(member["attributes"])) or "-",
             )
             for member in view["members"]
         ]
@@ -110,6 +110,11 @@ def value_of(text: str) -> str | int | float | bool:
         except ValueError:
             continue
     return text
+
+
+def for_people(attributes: dict[str, Any]) -> dict[str, Any]:
+    """Without what zones tell each other; `--json` has it."""
+    return {key: value for key, value in attributes.items() if key != "management"}
 
 
 def shown(attributes: dict[str, Any]) -> str:
