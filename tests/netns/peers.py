@@ -17,12 +17,12 @@ from tests.netns.waiting import WITHIN, until
 PORT = 7400  # every lab has its own ports, and a restarted peer is where its earlier life was
 LOOK_EVERY = 0.2  # s between two rounds of questions: asking must not be what keeps peers busy
 
-# A failure is found in two or three seconds and the dead are tried twice a second, so that a test
+# A failure is found in about three seconds and the dead are tried twice a second, so that a test
 # of removal and return is short. Tests that an unkind network removes nobody take the defaults.
 HASTY = (
     "membership.probe_period=0.5",
-    "membership.suspicion_min=1.0",
-    "membership.suspicion_max=4.0",
+    "membership.suspicion_min=1.5",
+    "membership.suspicion_max=5.0",
     "membership.knock_period=0.5",
     "net.heartbeat=0.5",
     "net.retry_longest=1.0",
