@@ -27,10 +27,8 @@ def test_halves_part_and_merge_by_themselves(lab: Lab, keys: Path) -> None:
     lab.partition(hosts[:3], hosts[3:])
     await_views(left, left)
     await_views(right, right)
-    # A starved machine may freeze somebody of the own half past these short times; the view that
-    # was awaited has it again.
-    assert {gone for _, gone in removals(left)} >= names(right)
-    assert {gone for _, gone in removals(right)} >= names(left)
+    assert {gone for _, gone in removals(left)} == names(right)  # and nobody of one's own half
+    assert {gone for _, gone in removals(right)} == names(left)
     lab.heal()
     await_views(peers, peers)
     assert lives(peers) == before
