@@ -46,6 +46,7 @@ async def main(name: str, keys: Path | None, seeds: list[str]) -> None:
 
 
 if __name__ == "__main__":
+    signal.alarm(300)  # a benchmark that was killed leaves nobody behind for long
     name, *rest = sys.argv[1:]
     keys = Path(rest[1]) if rest[:1] == ["--keys"] else None
     trio.run(main, name, keys, rest[2:] if keys else rest)

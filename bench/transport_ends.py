@@ -6,6 +6,7 @@ The receiving end prints where it listens as its first line and its result as it
 from __future__ import annotations
 
 import json
+import signal
 import sys
 import time
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 
 import zmq
 
+ALONE = 150  # s; longer than any measurement takes
 WARM_UP = 200  # messages of a latency run that are not counted
 
 
@@ -150,6 +152,7 @@ def our_end(options: dict[str, Any]) -> None:
 def main() -> None:
     """Play the end that the JSON on the command line describes."""
     options = json.loads(sys.argv[1])
+    signal.alarm(ALONE)  # a benchmark that was killed leaves nobody behind for long
     if options["side"] == "ours":
         our_end(options)
     elif options["role"] == "receiver":
