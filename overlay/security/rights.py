@@ -7,7 +7,7 @@ from typing import Annotated, TypeAlias
 import msgspec
 
 from overlay.errors import LocalProtocolError
-from overlay.security.patterns import check_pattern, check_topic, covers
+from overlay.patterns import check_pattern, check_topic, covers
 
 EVERY = "*"
 """Stands for every zone or every role."""

@@ -18,6 +18,7 @@ PURE_OVERLAY = (
     "overlay.config",
     "overlay.errors",
     "overlay.ids",
+    "overlay.patterns",
     "overlay.predicates",
     "overlay.protocol",
 )
@@ -32,7 +33,7 @@ OUTSIDE_WORLD = (
 
 WORLDLY_BUILTINS = ("__import__", "breakpoint", "eval", "exec", "input", "open", "print")
 
-SYNCHRONOUS = ("protocol", "ids", "errors", "host", "predicates", "wire", "sim")
+SYNCHRONOUS = ("protocol", "ids", "patterns", "errors", "host", "predicates", "wire", "sim")
 """Parts of the framework that both drivers share, or that are the simulator itself."""
 
 EVENT_LOOPS = ("asyncio", "socket", "threading", "trio", "zmq")

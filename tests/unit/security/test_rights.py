@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from overlay.errors import LocalProtocolError
-from overlay.security.patterns import MAX_BYTES, MAX_LEVELS, check_pattern, check_topic, covers
+from overlay.patterns import MAX_BYTES, MAX_LEVELS, check_pattern, check_topic, covers
 from overlay.security.rights import ALL_RIGHTS, MAX_ENTRIES, Rights
 
 

@@ -8,7 +8,7 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from overlay.security.patterns import covers
+from overlay.patterns import covers
 
 # Two words that patterns use, and one that none does: what wildcards leave open must be covered
 # for a word that the grant has never heard of.
