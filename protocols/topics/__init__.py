@@ -1,0 +1,1 @@
+"""Topics: named streams of messages from publishers to whoever subscribed."""
