@@ -72,6 +72,7 @@ class Node:
         self.control.register("meet", self.meet)
         self._recipe = recipe
         self._streams: dict[EventStream[Any], tuple[type[Any], ...]] = {}  # what each one hears
+        self._at_stop: dict[Callable[[], None], None] = {}
         self._listening = False
         self._events_dropped = 0
         self._stopped = trio.Event()
@@ -154,8 +155,15 @@ class Node:
             self._stopped.set()
             for stream in tuple(self._streams):
                 stream.close()
+            for callback in tuple(self._at_stop):
+                callback()
 
     # -- use ----------------------------------------------------------------------------------
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it has started, and not stopped."""
+        return self._listening and not self._stopped.is_set()
 
     @property
     def endpoints(self) -> list[str]:
@@ -217,6 +225,14 @@ class Node:
             if self._listening:
                 self.driver.host.unlisten(kind, stream.put)
         self._events_dropped += stream.dropped
+
+    def at_stop(self, callback: Callable[[], None]) -> None:
+        """Call this once the node has stopped, unless `forget_at_stop` comes first."""
+        self._at_stop[callback] = None
+
+    def forget_at_stop(self, callback: Callable[[], None]) -> None:
+        """Do not; harmless when it was not asked for."""
+        self._at_stop.pop(callback, None)
 
     def status(self) -> NodeStatus:
         """Everything that can be told about this node now."""

@@ -12,12 +12,15 @@ import time
 from math import inf
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
+import msgspec
+
 from nodes.facts import event_facts, link_facts, member_facts
 from nodes.federation import Federation
 from nodes.members import Attributes, Members
 from nodes.node import Node
 from nodes.recipes import peer
 from nodes.settings import node_config
+from nodes.topics import TopicPublisher, TopicSubscription
 from overlay.errors import LocalProtocolError, OverlayError
 from overlay.net.config import NetSettings
 from overlay.protocol import TurnedAway
@@ -32,6 +35,7 @@ from protocols.membership import (
     NameTaken,
     ZoneEntered,
 )
+from protocols.topics.config import TopicConfig
 from protocols.topology import Topology
 from protocols.zones import ZoneEntry, Zones
 
@@ -196,6 +200,20 @@ class Peer:
     def zones(self) -> tuple[ZoneEntry, ...]:
         """All zones of the overlay, by name, as the delegates of this zone know them."""
         return self.node.protocol(Zones).zones()
+
+    def publisher(
+        self, topic: str, config: TopicConfig | None = None, **options: Any
+    ) -> TopicPublisher:
+        """A publisher to one topic, for `async with`; `options` are fields of TopicConfig."""
+        if config is None:
+            config = TopicConfig(**options)
+        elif options:
+            config = msgspec.structs.replace(config, **options)
+        return TopicPublisher(self.node, topic, config)
+
+    def subscribe(self, pattern: str, **options: Any) -> TopicSubscription:
+        """Messages of all topics that the pattern covers, for `async with` and `async for`."""
+        return TopicSubscription(self.node, pattern, **options)
 
     def watch_members(self) -> EventStream[MemberEvent]:
         """Listen to the zone from now on; close the stream, or use it in `with`, when done."""

@@ -7,8 +7,11 @@ from overlay.errors import SecurityError
 from overlay.host import Host, Recipe
 from overlay.protocol import Scope
 from protocols.echo import Echo, EchoConfig
+from protocols.gateways.none import NoGateways
 from protocols.membership import Membership, MembershipSettings
 from protocols.routing import Routing, RoutingSettings
+from protocols.topics.config import TopicsSettings
+from protocols.topics.machine import Topics
 from protocols.topology import Topology, TopologySettings
 from protocols.zones import ZonesSettings
 
@@ -21,7 +24,9 @@ def peer(config: NodeConfig) -> Recipe:
         zone = host.surroundings.zone
         if not zone:
             raise SecurityError(f"{host.me!r} has no single zone in its certificate: say --zone")
-        add_zones(host, zone_setup(host, config), add_zone(host, zone, config))
+        base = add_zone(host, zone, config)
+        add_zones(host, zone_setup(host, config), base)
+        add_topics(host, zone, config, base)
 
     return add_protocols
 
@@ -59,6 +64,17 @@ def add_zone(host: Host, zone: Scope, config: NodeConfig) -> Membership:
     links = host.add(Topology, config.section(TopologySettings), zone, members=membership.view)
     host.add(Routing, config.section(RoutingSettings), zone, members=membership.view, links=links)
     return membership
+
+
+def add_topics(host: Host, zone: Scope, config: NodeConfig, base: Membership) -> None:
+    """Let a member publish and subscribe, and stand for its zone where it is a gateway."""
+    host.add(
+        Topics,
+        config.section(TopicsSettings),
+        base=base,
+        links=host.protocol(Topology, zone),
+        book=host.add(NoGateways, None),
+    )
 
 
 def zone_setup(host: Host, config: NodeConfig) -> ZoneSetup:

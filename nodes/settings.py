@@ -18,6 +18,7 @@ from overlay.toml_source import Source, Typed, overrides, read_toml
 from protocols.echo.config import EchoConfig
 from protocols.membership.config import MembershipSettings
 from protocols.routing.config import RoutingSettings
+from protocols.topics.config import TopicsSettings
 from protocols.topology.config import TopologySettings
 from protocols.zones.config import ZonesSettings
 
@@ -29,6 +30,7 @@ SECTIONS: dict[str, type[Settings]] = {
     "topology": TopologySettings,
     "routing": RoutingSettings,
     "zones": ZonesSettings,
+    "topics": TopicsSettings,
 }
 """Everything that a config file may hold; a protocol adds its section here."""
 

@@ -55,6 +55,11 @@ class Record(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return self.state <= State.SUSPECT
 
     @property
+    def left(self) -> bool:
+        """Whether it said goodbye, and is not merely held to be dead."""
+        return self.state is State.LEFT
+
+    @property
     def seniority(self) -> tuple[int, int]:
         """Of two lives of one name the lower is the older, which keeps the name."""
         return (self.born, self.life)

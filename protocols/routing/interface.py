@@ -7,9 +7,10 @@ from typing import NamedTuple, Protocol, TypeAlias
 
 from overlay.ids import Vid
 from protocols.routing.aggregates import Aggregate
+from protocols.routing.arcs import Arc, everybody_but, split
 from protocols.topology.interface import TOPICS
 
-__all__ = ["Aggregate", "Gauge", "Interest", "Router"]
+__all__ = ["Aggregate", "Arc", "Gauge", "Interest", "Router", "everybody_but", "split"]
 
 Gauge: TypeAlias = Callable[[], object]
 """Reads a value of this node: a number, text or bytes, or None when it has none."""

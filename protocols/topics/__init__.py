@@ -1,1 +1,103 @@
-"""Topics: named streams of messages from publishers to whoever subscribed."""
+"""Topics: publishers and subscribers, four reliability modes, within a zone and across zones.
+
+SpiderCast §3. A publisher's messages are a *stream*: numbered from 1, packed into *chunks* of
+consecutive messages that are encoded once, kept in the sender's history, and travel as they are
+kept. Receivers compare ranges of numbers, so nothing is done for a single message. One instance
+serves a node, in the node's own scope.
+
+| tag | message  | sent when                              | the receiver                           |
+|-----|----------|----------------------------------------|----------------------------------------|
+| 112 | Offer    | an interested node is discovered       | answers Accept or Reject               |
+| 113 | Accept   | a stream is wanted; Begin is awaited   | answers Begin, and sends from there    |
+| 114 | Reject   | nobody here wants it, or its publisher | leaves it alone until its interest     |
+|     |          |                                        | changes or it knocks                   |
+| 115 | Begin    | an Accept came; or a hole was found    | begins there; what it lacks is a Gap   |
+| 116 | Data     | a chunk is full, or a tick ends; empty | puts it in order, hands it over        |
+|     |          | ones tell how far the stream is        |                                        |
+| 117 | TreeData | the same, to many                      | and hands it on within its range       |
+| 118 | Ack      | every `ack_every`, or a part of a      | trims its history, fills the gaps      |
+|     |          | window; when asked; at a gap           |                                        |
+| 119 | Nack     | a gap stays; in nack mode              | sends what it has of it                |
+| 120 | Failed   | a receiver was silent or too slow      | knocks, if it is still interested      |
+| 121 | Leave    | a subscriber closed, or has it all     | waits for it no longer                 |
+| 122 | Knock    | a node lacks offers of a topic         | offers its streams of it               |
+
+Modes (§3.1.1), chosen by each publisher. *unordered*: handed over on arrival. *ordered*: what is
+overtaken for longer than `order_wait` is skipped. *ack*: a handshake with each receiver; what is
+published from its discovery on is kept until it acknowledged it, however often it must be sent
+again; windows in bytes bound what is under way, and a publisher waits, drops the oldest or lets
+go of the slowest (`TopicConfig.slow`) when its history is full. *nack*: the sender keeps nothing
+about receivers but since when they are interested; they ask for gaps, first whoever handed chunks
+on to them, then the source, then anybody who shares the topic. Who lacks it, too, passes it on
+when it comes, and deeper nodes wait longer: so one loss is one request at the source. What fell out
+of the history is a `Gap`. Order is that of each publisher.
+
+Routes (§3.1). Few subscribers get chunks over direct links; from `tree_from` on, until they are
+`tree_until`, by a pruned broadcast over the overlay's links (`tree.py`). Numbers make a switch
+harmless: what comes twice is dropped, what is missing is asked for.
+
+Zones (§3.2, the preferred combination). `protocols/gateways` tells who stands for a zone in a topic.
+A publisher offers its streams to the gateway of its own zone, which stands for all others; that one
+relays to the gateways of interested zones, those to their members. A relay acknowledges only what
+all behind it have. So when a gateway dies nothing but positions is lost, and its successor learns
+them: from members by their Accepts, while the relay or publisher before it still has everything
+from the position that its predecessor acknowledged. Departs from §3.2: no state is replicated
+between gateways, since receivers and senders hold all of it anyway.
+
+Ends. A closed publisher says so with its last number, and lingers. A silent receiver is failed and
+told so; it knocks, and goes on where it was if that is still there, else after a Gap. A stream that
+falls silent ends with PublisherFailed at its subscribers.
+
+Trust. A member of the zone, and a gateway, are believed in what they hand on for others. Refused,
+with these reasons: `may-not-publish`, `may-not-subscribe`, `bad-topic`, `ack-unsent`,
+`accept-unsent`, `range-nonsense`, `data-nonsense`, `malformed-chunk`, `range-elsewhere`,
+`range-too-wide`, `hop-limit`, `too-many-streams`.
+
+Invariants (`check_invariants`; the scenarios in nodes/scenarios/topics.py look at whole histories)
+- In ack mode nothing that a receiver lacks leaves the history, unless it is told.
+- No receiver has more than it was sent, and none was sent more than there is.
+- A history is never over its bounds.
+- A gap has a timer; an unacknowledged chunk has a timer.
+- (scenarios) ack: each subscriber gets, from where it began, everything once and in order, or it
+  is told that it failed. nack: the same, or an explicit Gap.
+"""
+
+from protocols.topics.config import TopicConfig, TopicsSettings
+from protocols.topics.events import (
+    Gap,
+    PublisherAppeared,
+    PublisherFailed,
+    PublisherGone,
+    StreamEnded,
+    SubscriberFailed,
+    SubscriberJoined,
+    SubscriberLeft,
+    SubscriberSlow,
+    SubscriptionFailed,
+)
+from protocols.topics.machine import Topics
+from protocols.topics.modes import Mode, Reliability
+from protocols.topics.publishing import Publisher
+from protocols.topics.subscription import Batch, Replay, Subscription
+
+__all__ = [
+    "Batch",
+    "Gap",
+    "Mode",
+    "Publisher",
+    "PublisherAppeared",
+    "PublisherFailed",
+    "PublisherGone",
+    "Reliability",
+    "Replay",
+    "StreamEnded",
+    "SubscriberFailed",
+    "SubscriberJoined",
+    "SubscriberLeft",
+    "SubscriberSlow",
+    "Subscription",
+    "SubscriptionFailed",
+    "TopicConfig",
+    "Topics",
+    "TopicsSettings",
+]

@@ -1,0 +1,159 @@
+"""What travels between publishers, subscribers and the gateways between them."""
+
+from __future__ import annotations
+
+from typing import Annotated, TypeAlias
+
+import msgspec
+
+from overlay.ids import NodeId, WireName, WireVid
+from overlay.protocol import Message
+from protocols.topics.modes import Mode
+
+MOST_GAPS = 64  # ranges that one Ack or Nack names
+MOST_MESSAGES = 1 << 16  # in one chunk
+LARGEST = (1 << 62) - 1  # number of a message
+
+StreamKey: TypeAlias = tuple[NodeId, int]
+"""A stream: who publishes it, and a number that tells its streams and lives apart."""
+
+Number: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=LARGEST)]
+Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=MOST_MESSAGES)]
+Topic: TypeAlias = Annotated[str, msgspec.Meta(min_length=1, max_length=256)]
+Range: TypeAlias = tuple[Number, Number]
+Ranges: TypeAlias = Annotated[tuple[Range, ...], msgspec.Meta(max_length=MOST_GAPS)]
+Reason: TypeAlias = Annotated[str, msgspec.Meta(max_length=64)]
+Hops: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=255)]
+
+ASK = 1  # flag: acknowledge at once
+LAST = 2  # flag: nothing follows; the publisher closed
+LOST = 4  # flag, with LAST: its publisher failed
+
+NO_REPLAY, REPLAY_LAST, REPLAY_SINCE, REPLAY_ALL = range(4)
+
+
+class Offer(Message, frozen=True, tag=112):
+    """Will you have this stream? Repeated until it is answered."""
+
+    origin: WireName
+    stream: Number
+    topic: Topic
+    mode: Mode
+    start: Number  # the first message that the receiver gets, if it is new
+    newest: Number  # the last one so far
+    window: Number  # bytes that may be on the way: acknowledge well before
+    keep: Number  # acknowledged messages that are kept for late joiners: gateways do so, too
+
+
+class Accept(Message, frozen=True, tag=113):
+    """I will; Begin must follow."""
+
+    origin: WireName
+    stream: Number
+    receiver: Number  # tells two lives of a receiver apart
+    have: Number  # I have all up to this one; 0: I am new to this stream
+    replay: Annotated[int, msgspec.Meta(ge=NO_REPLAY, le=REPLAY_ALL)] = NO_REPLAY
+    amount: Annotated[float, msgspec.Meta(ge=0, le=1e18)] = 0.0  # messages, or Unix seconds
+
+
+class Reject(Message, frozen=True, tag=114):
+    """I will not."""
+
+    origin: WireName
+    stream: Number
+    reason: Reason
+
+
+class Begin(Message, frozen=True, tag=115):
+    """You get everything from `start` on; what you lack before that is gone."""
+
+    origin: WireName
+    stream: Number
+    start: Number
+
+
+class Data(Message, frozen=True, tag=116):
+    """Messages `first` to `first + count - 1`; none: only how far the stream is."""
+
+    bulk = True
+
+    origin: WireName
+    stream: Number
+    topic: Topic
+    mode: Mode
+    first: Number  # with count = 0: the next one to come
+    count: Count
+    oldest: Number  # the first one that the sender could still send
+    sent_at: float
+    flags: Annotated[int, msgspec.Meta(ge=0, le=7)]
+    payload: bytes  # a MessagePack array of `count` values
+
+
+class TreeData(Message, frozen=True, tag=117):
+    """The same for all members in [start, upto) of the ring who are interested."""
+
+    bulk = True
+
+    origin: WireName
+    stream: Number
+    topic: Topic
+    mode: Mode
+    first: Number
+    count: Count
+    oldest: Number
+    sent_at: float
+    flags: Annotated[int, msgspec.Meta(ge=0, le=7)]
+    start: WireVid
+    upto: WireVid
+    hops: Hops
+    root: WireName  # who began this tree, in this zone
+    payload: bytes
+
+
+class Ack(Message, frozen=True, tag=118):
+    """I have all up to `upto`, and lack these of what came after."""
+
+    origin: WireName
+    stream: Number
+    receiver: Number
+    upto: Number
+    gaps: Ranges = ()
+
+
+class Nack(Message, frozen=True, tag=119):
+    """I lack these; whoever has them may send them."""
+
+    origin: WireName
+    stream: Number
+    gaps: Ranges
+
+
+class Failed(Message, frozen=True, tag=120):
+    """You are no receiver of this stream (any more)."""
+
+    origin: WireName
+    stream: Number
+    reason: Reason
+
+
+class Leave(Message, frozen=True, tag=121):
+    """I do not want this stream any more."""
+
+    origin: WireName
+    stream: Number
+
+
+class Knock(Message, frozen=True, tag=122):
+    """Offer me your streams of this topic, please."""
+
+    topic: Topic
+
+
+AboutStream: TypeAlias = (
+    Offer | Accept | Reject | Begin | Data | TreeData | Ack | Nack | Failed | Leave
+)
+
+
+def key_of(msg: AboutStream) -> StreamKey:
+    """Which stream a message is about."""
+    return msg.origin, msg.stream

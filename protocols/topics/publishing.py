@@ -1,0 +1,309 @@
+"""A publisher of this node: messages are packed into the open chunk until the tick ends."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable
+from math import inf
+from typing import Any
+
+import msgspec
+
+from overlay.errors import LocalProtocolError
+from overlay.ids import NodeId
+from protocols.topics.config import TopicConfig
+from protocols.topics.core import Core
+from protocols.topics.events import StreamEnded
+from protocols.topics.messages import MOST_MESSAGES, StreamKey
+from protocols.topics.modes import Mode, mode_of
+from protocols.topics.relation import ALL_OTHER_ZONES
+from protocols.topics.sending import Outgoing
+
+ITEM_BYTES = 8  # that a message takes in a chunk besides its own, at most, and in the accounts
+MOST_ITEMS = MOST_MESSAGES // 2
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class Publisher(Outgoing):
+    """The stream of one publisher.
+
+    The fast path is `append` in `nodes/topics.py`: while `left` has room a message is queued by
+    taking its bytes off `left` and calling `push`; the first of a chunk calls `wake`, too.
+    """
+
+    def __init__(
+        self, core: Core, key: StreamKey, topic: str, config: TopicConfig, now: float
+    ) -> None:
+        super().__init__(core, key, topic, mode_of(config.reliability), config, newest=0)
+        self.items: list[Any] = []
+        self.push = self.items.append
+        self.left = 0  # bytes that the open chunk still takes
+        self.waiting = False  # somebody waits for room, or for all to be acknowledged
+        self.closed = False
+        self.finished = False
+        self._on_room: Callable[[], None] = _nobody_waits
+        self._waits_since = inf
+        self._reopen()
+
+    def wanted(self) -> dict[NodeId, str]:
+        """Interested members, and who stands for other zones."""
+        core, topic = self.core, self.topic
+        found = {
+            peer: ""
+            for peer in core.audience.interested(topic)
+            if core.may(peer, "subscribe", topic)
+        }
+        if core.wanted_here(topic):
+            found[core.me] = ""
+        gateway = core.book.gateway_of(topic)
+        if gateway == core.me:
+            remote = core.book.remote_gateways(topic) or {}
+            found.update({peer: far.zone for peer, far in remote.items() if far.subscribes})
+        elif gateway is not None:
+            found[gateway] = ALL_OTHER_ZONES
+        return found
+
+    # -- the open chunk -------------------------------------------------------------------------
+
+    @property
+    def next_number(self) -> int:
+        """What the next message will be called."""
+        return self.history.newest + len(self.items) + 1
+
+    @property
+    def has_room(self) -> bool:
+        """Whether a message of the smallest size can be published now."""
+        return self.left > ITEM_BYTES or self._make_room_possible()
+
+    @property
+    def receivers(self) -> tuple[NodeId, ...]:
+        """Who takes part in ack mode, and who is interested in the others."""
+        if self.mode is not Mode.ACK:
+            return self._targets
+        return tuple(peer for peer, relation in self.relations.items() if relation.operational)
+
+    @property
+    def all_settled(self) -> bool:
+        """Whether all receivers have everything."""
+        return not self.items and (self.mode is not Mode.ACK or self.floor == self.history.newest)
+
+    def put(self, item: Any, size: int, now: float) -> bool:
+        """Queue a message that found `left` too small; False when it must wait."""
+        self._check_size(size)
+        if self.items:
+            self._close_chunk(now)
+        if size > self.left and not self._make_room(size, now):
+            return False
+        self.left -= size
+        self.push(item)
+        self.wake(now)
+        return True
+
+    def put_many(self, items: list[Any], ends: list[int], done: int, now: float) -> int:
+        """Queue as many as find room, from place `done` on; returns the place of the next one.
+
+        `ends` are the sums of what the items count as.
+        """
+        taken = ends[done - 1] if done else 0
+        while done < len(items):
+            upto = bisect_right(ends, taken + self.left, lo=done)
+            upto = min(upto, done + MOST_ITEMS - len(self.items))
+            if upto == done:
+                if self.items:
+                    self._close_chunk(now)
+                    continue
+                size = ends[done] - taken
+                self._check_size(size)
+                if not self._make_room(size, now):
+                    break
+                upto = done + 1
+            self.items.extend(items[done:upto])
+            self.left -= ends[upto - 1] - taken
+            taken, done = ends[upto - 1], upto
+        if self.items:
+            self.wake(now)
+        return done
+
+    def _check_size(self, size: int) -> None:
+        if self.closed:
+            raise LocalProtocolError(f"the publisher of {self.topic!r} is closed")
+        limits = {"topics.message_bytes": self.core.settings.message_bytes}
+        if self.mode in (Mode.ACK, Mode.NACK):
+            limits["history_bytes"] = self.config.history_bytes - ITEM_BYTES
+        for name, most in limits.items():
+            if size - ITEM_BYTES > most:
+                raise LocalProtocolError(
+                    f"a message of {size - ITEM_BYTES} bytes for {self.topic!r}: {name} allows"
+                    f" {most}"
+                )
+
+    def wake(self, now: float) -> None:
+        """Have the open chunk leave at the end of this tick."""
+        self.core.effects.at_tick_end(self.flush)
+
+    def flush(self, now: float) -> None:
+        """Let the open chunk leave."""
+        if self.items:
+            self._close_chunk(now)
+        if self.waiting:
+            self._tell_waiting(now)
+
+    def _close_chunk(self, now: float) -> None:
+        items = self.items
+        payload = _encode(items)
+        before = self.history.newest
+        if self.mode is Mode.NACK:
+            self._make_place(len(items), len(payload))
+        chunk = self.history.add(before + 1, len(items), now, payload)
+        self.items = []
+        self.push = self.items.append
+        self.core.counts.published += len(items)
+        self.core.counts.chunks += 1
+        self.spread(chunk, before, now)
+        self.trim(now)
+        self._reopen()
+
+    def _make_place(self, messages: int, size: int) -> None:
+        """Nack mode: what is new takes the place of what is old, so the bounds always hold."""
+        history, config = self.history, self.config
+        while len(history) and (
+            history.messages + messages > config.history_messages
+            or history.bytes + size > config.history_bytes
+        ):
+            history.drop_oldest()
+
+    def _reopen(self) -> None:
+        """Grant the next chunk what the bounds leave."""
+        most = self.core.settings.chunk_bytes
+        if self.mode is Mode.ACK:
+            most = min(most, self._room())
+        elif self.mode is Mode.NACK:
+            config = self.config
+            most = min(most, config.history_bytes, config.history_messages * ITEM_BYTES)
+        self.left = 0 if self.closed else max(0, most)
+
+    def _room(self) -> int:
+        """Bytes that history has room for; what is only kept for late joiners makes place."""
+        history, config = self.history, self.config
+        wanted = self.core.settings.chunk_bytes
+        while True:
+            messages = config.history_messages - history.messages
+            room = min(config.history_bytes - history.bytes, messages * ITEM_BYTES)
+            oldest = history.first
+            if room >= wanted or oldest is None or oldest.last > self.floor:
+                return room
+            history.drop_oldest()
+
+    def _make_room_possible(self) -> bool:
+        return not self.closed and self._fits(ITEM_BYTES + 1)
+
+    def _fits(self, size: int) -> bool:
+        """Whether a chunk of one such message is within the bounds; a first one always is."""
+        history, config = self.history, self.config
+        if self.mode is not Mode.ACK or not history.messages:
+            return True
+        return (
+            history.messages < config.history_messages
+            and history.bytes + size <= config.history_bytes
+        )
+
+    def _make_room(self, size: int, now: float) -> bool:
+        """Open a chunk for one message of that size; False when it must wait for receivers."""
+        policy = self.config.slow
+        while not self._fits(size):
+            oldest = self.history.first
+            if oldest is not None and oldest.last <= self.floor:
+                self.history.drop_oldest()
+            elif policy == "drop-oldest":
+                self.drop_for_slow(now)
+            elif policy == "disconnect" and (slowest := self.slowest()):
+                for relation in slowest:
+                    self.fail(relation, "slow", now)
+                self.trim(now)
+            else:
+                self._wait(now)
+                return False
+        self.left = max(size, self.left)
+        return True
+
+    # -- waiting --------------------------------------------------------------------------------
+
+    def on_room(self, callback: Callable[[], None]) -> None:
+        """Have this called while `waiting`, when there may be room, or all is acknowledged."""
+        self._on_room = callback
+
+    def _wait(self, now: float) -> None:
+        if self._waits_since is inf:
+            self._waits_since = now
+            at = now + self.core.settings.slow_after
+            self.core.effects.set_timer(("slow", self.key), at)
+        self.waiting = True
+
+    def on_slow_timer(self, now: float) -> None:
+        """It waits for a long time: say for whom."""
+        if self._waits_since is not inf and not self.has_room:
+            for relation in self.slowest():
+                self.tell_slow(relation)
+        self._waits_since = inf
+
+    def settled(self, now: float) -> None:
+        """There may be room again, or an end."""
+        self.trim(now)
+        if not self.items:
+            self._reopen()
+        if self.waiting:
+            self._tell_waiting(now)
+        if self.closed:
+            self._end_if_done(now)
+
+    def _tell_waiting(self, now: float) -> None:
+        if self.has_room or self.all_settled:
+            self.waiting = False
+            self._waits_since = inf
+            self._on_room()
+
+    def ask_all(self, now: float) -> None:
+        """Have everything acknowledged soon."""
+        self.flush(now)
+        self.waiting = True
+        for relation in self.relations.values():
+            if relation.operational and relation.acked < self.history.newest:
+                self.ask_now(relation, now)
+        self._tell_waiting(now)
+
+    # -- the end --------------------------------------------------------------------------------
+
+    def close(self, now: float) -> None:
+        """Publish no more; StreamEnded follows, when all have it or after `linger`."""
+        if self.closed:
+            return
+        self.flush(now)
+        self.closed = True
+        self.left = 0
+        self.end(now)
+        self.core.effects.set_timer(("linger", self.key), self.linger_until)
+        self._end_if_done(now)
+
+    def _end_if_done(self, now: float) -> None:
+        # Without acks nobody knows who lacks something: it lingers for all of its time.
+        if self.mode is Mode.ACK and not self.relations and not self.orphans:
+            self.over(now, complete=True)
+
+    def on_linger_timer(self, now: float) -> None:
+        """It lingered long enough."""
+        self.over(now, complete=self.all_settled)
+
+    def over(self, now: float, *, complete: bool) -> None:
+        """Nobody is served any more."""
+        if self.finished:
+            return
+        self.finished = True
+        for relation in list(self.relations.values()):
+            if relation.acked < self.history.newest and self.mode is Mode.ACK:
+                self.fail(relation, "closed", now)
+        self.core.effects.emit(StreamEnded(self.topic, self.key[1], complete))
+
+
+def _nobody_waits() -> None:
+    """Until an application does."""

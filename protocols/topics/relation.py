@@ -1,0 +1,59 @@
+"""What a sender knows of one receiver of a stream."""
+
+from __future__ import annotations
+
+from math import inf
+
+from overlay.ids import NodeId
+
+ALL_OTHER_ZONES = "@"  # whom the gateway of a publisher's own zone stands for
+
+
+class Relation:
+    """From the first offer (`receiver` is None) over Accept to the end.
+
+    In ack mode `acked` is how far it has everything, and `sent` how far it was sent.
+    """
+
+    __slots__ = (
+        "acked",
+        "acked_end",
+        "ask_at",
+        "ask_pause",
+        "begun",
+        "discovered_at",
+        "heard_at",
+        "lost_at",
+        "offer_at",
+        "offer_pause",
+        "peer",
+        "receiver",
+        "resent",
+        "sent",
+        "slow",
+        "stands_for",
+    )
+
+    def __init__(
+        self, peer: NodeId, stands_for: str, position: int, offset: int, pause: float, now: float
+    ) -> None:
+        self.peer = peer
+        self.stands_for = stands_for  # a zone, ALL_OTHER_ZONES, or nobody but itself: ""
+        self.receiver: int | None = None  # its life, once it accepted
+        self.begun = 0  # the first message that it was promised
+        self.acked = position
+        self.acked_end = offset  # of `acked` in the bytes of the stream
+        self.sent = position
+        self.discovered_at = self.heard_at = now
+        self.offer_at = now
+        self.offer_pause = pause
+        self.ask_at = inf
+        self.ask_pause = 0.0
+        self.lost_at: float | None = None  # when membership removed it
+        self.slow = False  # and told so
+        self.resent: dict[int, float] = {}  # when which chunk was sent again
+
+    @property
+    def operational(self) -> bool:
+        """Whether it accepted."""
+        return self.receiver is not None

@@ -1,0 +1,88 @@
+"""A gateway hands a stream on: to the gateways of other zones, or to the members of its own.
+
+Numbers and publisher stay as they are. Upstream is acknowledged only what all behind have, so a
+successor finds everything that somebody may lack at the source before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from overlay.ids import NodeId
+from protocols.topics.config import TopicConfig
+from protocols.topics.core import Core
+from protocols.topics.history import Chunk
+from protocols.topics.messages import StreamKey
+from protocols.topics.modes import Mode, name_of
+from protocols.topics.sending import Outgoing
+
+Wanted: TypeAlias = Callable[[], dict[NodeId, str]]
+Progressed: TypeAlias = Callable[[float], None]
+
+
+class Relay(Outgoing):
+    """The outgoing half of a stream at a gateway."""
+
+    def __init__(
+        self,
+        core: Core,
+        key: StreamKey,
+        topic: str,
+        mode: Mode,
+        *,
+        window: int,
+        keep: int,
+        wanted: Wanted,
+    ) -> None:
+        config = TopicConfig(
+            reliability=name_of(mode),
+            history_bytes=core.settings.relay_bytes,
+            window_bytes=max(1024, window),
+            keep=keep,
+        )
+        super().__init__(core, key, topic, mode, config, newest=0)
+        self._wanted = wanted
+        self.progressed: Progressed = _nobody_waits
+        self._begun = False
+
+    def wanted(self) -> dict[NodeId, str]:
+        """Those in front of it, as seen from the publisher."""
+        return self._wanted() if self._begun else {}
+
+    def begin(self, start: int, now: float) -> None:
+        """The source says where it begins: those behind can be greeted."""
+        self.history.skip_to(start)
+        self._begun = True
+        self.review(now)
+
+    @property
+    def has_room(self) -> bool:
+        """Whether it takes another chunk; in nack mode old ones make place."""
+        return self.mode is not Mode.ACK or self.history.bytes < self.config.history_bytes
+
+    def take(self, chunk: Chunk, now: float) -> None:
+        """Hand a chunk on."""
+        before = self.history.newest
+        if chunk.first <= before:  # unordered: late ones are handed on as they come
+            self._send_to_all(chunk, self._targets, self.relations.values())
+            return
+        added = self.history.add(chunk.first, chunk.count, chunk.sent_at, chunk.payload)
+        self.core.counts.relayed += 1
+        self.spread(added, before, now)
+        self.trim(now)
+        if not self.relations:
+            self.progressed(now)
+
+    def skip_to(self, number: int) -> None:
+        """What lies before was lost on the way here."""
+        self.history.skip_to(number)
+
+    def settled(self, now: float) -> None:
+        """Tell upstream."""
+        self.trim(now)
+        self.progressed(now)
+
+
+def _nobody_waits(_now: float) -> None:
+    """Until the incoming half is there."""

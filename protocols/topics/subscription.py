@@ -1,0 +1,119 @@
+"""One subscription of this node's application: what arrived and is not read yet, bounded."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
+
+import msgspec
+
+from overlay.ids import NodeId
+from overlay.patterns import ANY, ONE
+from protocols.topics.messages import NO_REPLAY, REPLAY_ALL, REPLAY_LAST, REPLAY_SINCE
+
+
+class Batch(msgspec.Struct, frozen=True, gc=False):
+    """Consecutive messages of one stream, in order."""
+
+    topic: str
+    publisher: NodeId
+    first: int  # the number of the first one
+    sent_at: float
+    items: list[Any]
+    size: int  # bytes that they count as
+
+
+class Replay(NamedTuple):
+    """What a subscription wants of the time before it began."""
+
+    kind: int = NO_REPLAY
+    amount: float = 0.0
+
+    @classmethod
+    def last(cls, messages: int) -> Replay:
+        """The last so many of each publisher."""
+        return cls(REPLAY_LAST, messages)
+
+    @classmethod
+    def since(cls, sent_at: float) -> Replay:
+        """What was sent at that time (Unix seconds) or later."""
+        return cls(REPLAY_SINCE, sent_at)
+
+    @classmethod
+    def all(cls) -> Replay:
+        """Whatever publishers still have."""
+        return cls(REPLAY_ALL)
+
+
+Admit: TypeAlias = Callable[[NodeId, str], bool]
+"""Whether a subscription wants that publisher on that topic."""
+
+
+def anybody(_publisher: NodeId, _topic: str) -> bool:
+    """Accept every publisher."""
+    return True
+
+
+class Subscription:
+    """A queue that the machine fills and the application empties.
+
+    `wake` is called when the queue was empty. When `held` the machine waits for room: whoever
+    empties the queue then calls `Topics.resume`.
+    """
+
+    __slots__ = (
+        "_wake",
+        "admit",
+        "bytes",
+        "capacity",
+        "held",
+        "open",
+        "pattern",
+        "queue",
+        "replay",
+    )
+
+    def __init__(self, pattern: str, replay: Replay, admit: Admit, capacity: int) -> None:
+        self.pattern = pattern
+        self.replay = replay
+        self.admit = admit
+        self.capacity = capacity  # bytes
+        self.queue: deque[Batch] = deque()
+        self.bytes = 0
+        self.held = False
+        self.open = True
+        self._wake: Callable[[], None] = _nobody
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether it names one topic."""
+        return not any(level in (ONE, ANY) for level in self.pattern.split("/"))
+
+    def on_batch(self, wake: Callable[[], None]) -> None:
+        """Have this called whenever something arrives in an empty queue."""
+        self._wake = wake
+        if self.queue:
+            wake()
+
+    @property
+    def has_room(self) -> bool:
+        """Whether it takes another batch, of any size: the bound may be passed by one."""
+        return self.bytes < self.capacity
+
+    def put(self, batch: Batch) -> None:
+        """Queue one."""
+        self.queue.append(batch)
+        self.bytes += batch.size
+        if len(self.queue) == 1:
+            self._wake()
+
+    def take(self) -> Batch:
+        """The oldest batch; IndexError when there is none."""
+        batch = self.queue.popleft()
+        self.bytes -= batch.size
+        return batch
+
+
+def _nobody() -> None:
+    """Nobody waits."""
