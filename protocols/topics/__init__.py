@@ -36,12 +36,12 @@ Routes (§3.1). Few subscribers get chunks over direct links; from `tree_from` o
 `tree_until`, by a pruned broadcast over the overlay's links (`tree.py`). Numbers make a switch
 harmless: what comes twice is dropped, what is missing is asked for.
 
-Zones (§3.2, the preferred combination). `protocols/gateways` tells who stands for a zone in a topic.
-A publisher offers its streams to the gateway of its own zone, which stands for all others; that one
-relays to the gateways of interested zones, those to their members. A relay acknowledges only what
-all behind it have. So when a gateway dies nothing but positions is lost, and its successor learns
-them: from members by their Accepts, while the relay or publisher before it still has everything
-from the position that its predecessor acknowledged. Departs from §3.2: no state is replicated
+Zones (§3.2, the preferred combination). `protocols/gateways` tells who stands for a zone in a
+topic. A publisher offers its streams to the gateway of its own zone, which stands for all others;
+it relays to the gateways of interested zones, and those to their members. A relay acknowledges only
+what all behind it have. So when a gateway dies nothing but positions is lost, and its successor
+learns them: from members by their Accepts, while the relay or publisher before it still has all
+from the position on that its predecessor acknowledged. Departs from §3.2: no state is replicated
 between gateways, since receivers and senders hold all of it anyway.
 
 Ends. A closed publisher says so with its last number, and lingers. A silent receiver is failed and

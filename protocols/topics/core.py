@@ -42,6 +42,8 @@ class Core:
         effects: Effects,
         rng: Random,
         settings: TopicsSettings,
+        counts: TopicsCounts,
+        *,
         members: MembershipView,
         links: TopologyView,
         book: GatewayBook,
@@ -58,4 +60,4 @@ class Core:
         self.may = may
         self.wanted_here = wanted_here  # whether a subscription of this node matches that topic
         self.audience = InterestIndex(members)
-        self.counts = TopicsCounts()
+        self.counts = counts

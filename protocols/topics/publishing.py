@@ -32,9 +32,7 @@ class Publisher(Outgoing):
     taking its bytes off `left` and calling `push`; the first of a chunk calls `wake`, too.
     """
 
-    def __init__(
-        self, core: Core, key: StreamKey, topic: str, config: TopicConfig, now: float
-    ) -> None:
+    def __init__(self, core: Core, key: StreamKey, topic: str, config: TopicConfig) -> None:
         super().__init__(core, key, topic, mode_of(config.reliability), config, newest=0)
         self.items: list[Any] = []
         self.push = self.items.append

@@ -16,13 +16,12 @@ from overlay.errors import InvariantViolation, RemoteProtocolError
 from overlay.ids import NodeId
 from protocols.topics.core import Core
 from protocols.topics.events import Gap, PublisherAppeared, PublisherFailed, PublisherGone
-from protocols.topics.history import Chunk, History
+from protocols.topics.history import Chunk
 from protocols.topics.messages import (
     ASK,
     LARGEST,
     LAST,
     LOST,
-    MOST_GAPS,
     REPLAY_ALL,
     REPLAY_LAST,
     REPLAY_SINCE,
@@ -30,16 +29,14 @@ from protocols.topics.messages import (
     Ack,
     Data,
     Leave,
-    Nack,
     Offer,
-    Range,
     StreamKey,
 )
 from protocols.topics.modes import Mode
+from protocols.topics.ordering import Order, weight
 from protocols.topics.relaying import Relay
+from protocols.topics.repairing import Repairs
 from protocols.topics.subscription import Batch, Replay, Subscription
-
-MESSAGE_BYTES = 16  # that each message counts as in a queue, besides its own
 
 _decode: Callable[[bytes], Any] = msgspec.msgpack.Decoder().decode
 _encode: Callable[[Any], bytes] = msgspec.msgpack.Encoder().encode
@@ -59,8 +56,8 @@ class Incoming:
         self.mode = mode
         self.source = source  # who sends it: its publisher, or a gateway
         self.receiver = core.rng.getrandbits(48)
-        self.expected = 0  # the next message to hand over; 0: where it begins is not known yet
-        self.newest = 0  # of which we heard
+        self.order = Order(core.settings.pending_bytes)
+        self.repairs = Repairs(core, key, topic, mode, source)
         self.oldest = 0  # that the source still has
         self.final: int | None = None  # the last one, once its publisher closed
         self.lost = False  # and that because it failed
@@ -69,38 +66,33 @@ class Incoming:
         self.lost_at: float | None = None  # when membership removed the source
         self.subscriptions: list[Subscription] = []
         self.relay: Relay | None = None
-        self.recent = History()  # to help others out, in nack mode
-        self._pending: dict[int, Chunk] = {}  # by first, which came too early or found no room
-        self._pending_bytes = 0
         self._ack_bytes = 1 << 18
         self._since_ack = 0  # bytes
         self._acked = 0
         self._ack_armed = False
         self._asked_accept = -inf
-        self._via: NodeId = source  # who handed the last chunk on
-        self._hops = 1
         self._gap_armed = False
-        self._tries = 0
-        self._wanting: dict[NodeId, tuple[Range, ...]] = {}  # who asked us for what we lack
 
-    # -- handshake ------------------------------------------------------------------------------
+    # -- where it begins ------------------------------------------------------------------------
 
     @property
     def begun(self) -> bool:
         """Whether we know where it begins."""
-        return self.expected > 0
+        return self.order.expected > 0
 
     @property
     def settled(self) -> int:
         """Everybody behind this node has all up to here."""
-        have = self.expected - 1
+        have = self.order.expected - 1
         if self.relay is not None:
             have = min(have, self.relay.floor)
         return max(have, 0)
 
     def accept(self, src: NodeId, offer: Offer, now: float) -> None:
         """Take part, from where we are; or from where the sender says, if we are new to it."""
-        self.source = src
+        if src != self.source:
+            self.source = src
+            self._asked_accept = -inf
         self.heard_at = now
         self.lost_at = None
         self._ack_bytes = max(1, int(offer.window * self.core.settings.ack_share))
@@ -133,16 +125,18 @@ class Incoming:
             return
         if not self.begun:
             # What is here already counts, though it was sent before we were known there.
-            self._begin(max(1, min(start, min(self._pending, default=start))), now)
-        elif start > self.expected:
+            first = self.order.first()
+            self._begin(start if first is None else min(start, first.first), now)
+        elif start > self.order.expected:
             self._skip_to(start, "gone", now)
         self._drain(now)
         self._look(now)
 
     def _begin(self, start: int, now: float) -> None:
-        self.expected = start
+        start = max(start, 1)
+        self.order.expected = start
+        self.order.newest = max(self.order.newest, start - 1)
         self._acked = start - 1
-        self.newest = max(self.newest, start - 1)
         if self.relay is not None:
             self.relay.begin(start, now)
         if self.subscriptions:
@@ -153,25 +147,21 @@ class Incoming:
         self._begin(expected, now)
 
     def _wait_for_begin(self, msg: Data, now: float) -> None:
-        """The first word may have been lost: its sender knows since when we are interested."""
+        """Nack mode: the first words may be lost; the sender knows since when we are interested."""
         if msg.count:
             self._keep(Chunk(msg.first, msg.count, msg.sent_at, msg.payload))
         self._send_accept(now)
-        if not self._gap_armed:
-            self._gap_armed = True
-            self.core.effects.set_timer(("gap", self.key), now + self.core.settings.nack_again)
+        self._arm_gap(now, self.core.settings.nack_again)
 
     def _begin_without_answer(self, now: float) -> None:
-        self._tries += 1
-        if self._tries < self.core.settings.nack_tries:
-            self._gap_armed = True
-            self.core.effects.set_timer(("gap", self.key), now + self.core.settings.nack_again)
+        self.repairs.tries += 1
+        if self.repairs.tries < self.core.settings.nack_tries:
             self._send_accept(now)
-        else:
-            self._tries = 0
-            self._begin(min(self._pending, default=self.newest + 1), now)
-            self._drain(now)
-            self._look(now)
+            self._arm_gap(now, self.core.settings.nack_again)
+            return
+        self._begin(self.order.next_after_gap(), now)
+        self._drain(now)
+        self._look(now)
 
     # -- data -----------------------------------------------------------------------------------
 
@@ -179,21 +169,20 @@ class Incoming:
         """Some messages, or only how far the stream is; `via` handed on what `source` sent."""
         if msg.first == 0 or msg.first + msg.count > LARGEST:
             raise RemoteProtocolError("data-nonsense", f"{msg.first}, {msg.count} messages")
-        genuine = msg.oldest > 0  # else it is a repair, by somebody who happens to have it
-        if genuine and self.mode is not Mode.ACK:
-            self.source = source
-        if genuine and source == self.source:
-            self.heard_at = now
-            self.lost_at = None
-            self.oldest = max(self.oldest, msg.oldest)
-        self._via, self._hops = via, hops
-        if msg.count and self._wanting:
-            self._pass_on(msg)
+        if msg.oldest:  # else it is a repair, by somebody who happens to have it
+            if self.mode is not Mode.ACK:
+                self.source = source
+            if source == self.source:
+                self.heard_at = now
+                self.lost_at = None
+                self.oldest = max(self.oldest, msg.oldest)
+            self.repairs.via, self.repairs.hops = via, hops
+        order = self.order
+        last = msg.first + msg.count - 1
+        order.newest = max(order.newest, last)
         if self.mode is Mode.UNORDERED:
             self._on_unordered(msg, now)
             return
-        last = msg.first + msg.count - 1
-        self.newest = max(self.newest, last)
         if not self.begun:
             if self.mode is Mode.ACK:
                 self._send_accept(now)
@@ -201,7 +190,7 @@ class Incoming:
             if self.mode is Mode.NACK:
                 self._wait_for_begin(msg, now)
                 return
-            self._begin(max(msg.first, 1), now)
+            self._begin(msg.first, now)
         if msg.flags & LAST:
             self.final, self.lost = last, bool(msg.flags & LOST)
         if msg.count:
@@ -211,14 +200,17 @@ class Incoming:
         self._look(now)
 
     def _on_chunk(self, chunk: Chunk, now: float) -> None:
-        if chunk.last < self.expected:
+        order = self.order
+        if self.mode is Mode.NACK:
+            self.repairs.pass_on(chunk)
+        if chunk.last < order.expected:
             self.core.counts.duplicates += chunk.count
             if self.mode is Mode.ACK:
                 self._ack_soon(now)
             return
-        if chunk.first <= self.expected:
+        if chunk.first <= order.expected:
             if self._hand_over(chunk, now):
-                if self._pending:
+                if order.bytes:
                     self._drain(now)
                 return
             self.core.counts.held_back += 1
@@ -227,55 +219,41 @@ class Incoming:
         self._keep(chunk)
 
     def _keep(self, chunk: Chunk) -> None:
-        known = self._pending.get(chunk.first)
-        if known is not None:
+        if not self.order.keep(chunk):
             self.core.counts.duplicates += chunk.count
-            return
-        size = len(chunk.payload) + MESSAGE_BYTES * chunk.count
-        if self._pending_bytes + size > self.core.settings.pending_bytes and self._pending:
-            self.core.counts.held_back += 1  # it will be sent again
-            return
-        self._pending[chunk.first] = chunk
-        self._pending_bytes += size
 
     def _drain(self, now: float) -> None:
         """Hand over what waited and is next."""
-        while self._pending:
-            first = min(self._pending) if len(self._pending) > 1 else next(iter(self._pending))
-            chunk = self._pending[first]
-            if chunk.last < self.expected:
-                self._forget(chunk)
+        order = self.order
+        while (chunk := order.first()) is not None:
+            if chunk.last < order.expected:
                 self.core.counts.duplicates += chunk.count
-                continue
-            if chunk.first > self.expected or not self._hand_over(chunk, now):
+            elif chunk.first > order.expected or not self._hand_over(chunk, now):
                 return
-            self._forget(chunk)
-
-    def _forget(self, chunk: Chunk) -> None:
-        del self._pending[chunk.first]
-        self._pending_bytes -= len(chunk.payload) + MESSAGE_BYTES * chunk.count
+            order.drop(chunk)
 
     def _hand_over(self, chunk: Chunk, now: float) -> bool:
         """Give what is next to everybody behind this node; False when somebody has no room."""
         if not self._has_room():
             return False
-        skip = self.expected - chunk.first
+        order = self.order
+        skip = order.expected - chunk.first
         items: list[Any] | None = None
         if self.subscriptions or skip:
             items = unpack(chunk)
             if skip:
                 del items[:skip]
-                chunk = Chunk(self.expected, len(items), chunk.sent_at, _encode(items))
-        self.expected = chunk.last + 1
-        self._tries = 0
+                chunk = Chunk(order.expected, len(items), chunk.sent_at, _encode(items))
+        order.expected = chunk.last + 1
+        self.repairs.tries = 0
         if items is not None:
             self._deliver(chunk, items)
         if self.relay is not None:
             self.relay.take(chunk, now)
         elif self.mode is Mode.ACK:
             self._progressed(len(chunk.payload), now)
-        if self.mode is Mode.NACK and self.relay is None:
-            self._remember(chunk)
+        elif self.mode is Mode.NACK:
+            self.repairs.remember(chunk)
         return True
 
     def _has_room(self) -> bool:
@@ -290,8 +268,7 @@ class Incoming:
         return room
 
     def _deliver(self, chunk: Chunk, items: list[Any]) -> None:
-        size = len(chunk.payload) + MESSAGE_BYTES * chunk.count
-        batch = Batch(self.topic, self.key[0], chunk.first, chunk.sent_at, items, size)
+        batch = Batch(self.topic, self.key[0], chunk.first, chunk.sent_at, items, weight(chunk))
         for one in self.subscriptions:
             if one.has_room:
                 one.put(batch)
@@ -300,10 +277,12 @@ class Incoming:
                 self.core.counts.dropped += chunk.count
 
     def _on_unordered(self, msg: Data, now: float) -> None:
-        self.newest = max(self.newest, msg.first + msg.count - 1)
-        self.expected = self.newest + 1
+        order = self.order
+        if not self.begun:
+            self._begin(msg.first, now)
+        order.expected = order.newest + 1
         if msg.flags & LAST:
-            self.final = self.newest
+            self.final, self.lost = order.newest, bool(msg.flags & LOST)
         if msg.count:
             chunk = Chunk(msg.first, msg.count, msg.sent_at, msg.payload)
             if self.subscriptions:
@@ -312,48 +291,27 @@ class Incoming:
                 self.relay.take(chunk, now)
         self._look(now)
 
-    def _remember(self, chunk: Chunk) -> None:
-        recent = self.recent
-        recent.add(chunk.first, chunk.count, chunk.sent_at, chunk.payload)
-        while recent.bytes > self.core.settings.repair_bytes and len(recent):
-            recent.drop_oldest()
-
     # -- what is missing ------------------------------------------------------------------------
-
-    def gaps(self) -> tuple[Range, ...]:
-        """What did not arrive, of all that we heard of; the first ranges of it."""
-        found: list[Range] = []
-        after = self.expected - 1
-        for first in sorted(self._pending):
-            if first > after + 1:
-                found.append((after + 1, first - 1))
-                if len(found) == MOST_GAPS:
-                    return tuple(found)
-            after = max(after, self._pending[first].last)
-        if after < self.newest:
-            found.append((after + 1, self.newest))
-        return tuple(found)
-
-    def _lacks(self) -> bool:
-        """Whether the next message did not arrive though later ones are known."""
-        return self.expected <= self.newest and self.expected not in self._pending
 
     def _look(self, now: float) -> None:
         """See to what is missing, and to the end."""
         if not self.begun:
             return
-        if self._lacks() and not self._gap_armed:
-            self._gap_armed = True
+        if self.order.lacks():
             settings = self.core.settings
             if self.mode is Mode.ACK:
-                pause = settings.gap_delay
+                self._arm_gap(now, settings.gap_delay)
             elif self.mode is Mode.ORDERED:
-                pause = settings.order_wait
-            else:
-                pause = settings.nack_delay * self._hops * self.core.rng.uniform(0.5, 1.0)
-            self.core.effects.set_timer(("gap", self.key), now + pause)
-        if self.final is not None and self.expected > self.final:
+                self._arm_gap(now, settings.order_wait)
+            elif not self._gap_armed:
+                self._arm_gap(now, self.repairs.first_pause())
+        if self.final is not None and self.order.expected > self.final:
             self._end(now)
+
+    def _arm_gap(self, now: float, pause: float) -> None:
+        if not self._gap_armed:
+            self._gap_armed = True
+            self.core.effects.set_timer(("gap", self.key), now + pause)
 
     def on_gap_timer(self, now: float) -> None:
         """A gap is still there, or not."""
@@ -362,128 +320,57 @@ class Incoming:
             return
         if not self.begun:
             self._begin_without_answer(now)
-            return
-        if not self._lacks():
-            return
+        elif self.order.lacks():
+            self._see_to_gap(now)
+
+    def _see_to_gap(self, now: float) -> None:
+        order = self.order
         if self.mode is Mode.ORDERED:
-            first = min(self._pending) if self._pending else self.newest + 1
-            self.core.counts.skipped += first - self.expected
+            first = order.next_after_gap()
+            self.core.counts.skipped += first - order.expected
             self._move_to(first)
             self._drain(now)
             self._look(now)
             return
-        self._gap_armed = True
-        settings = self.core.settings
-        if self.oldest > self.expected:
+        if self.oldest > order.expected:
             self._skip_to(self.oldest, "too old", now)
-            self._drain(now)
+        elif self.mode is Mode.NACK and self.repairs.tries >= self.core.settings.nack_tries:
+            self._skip_to(order.next_after_gap(), "nobody has it", now)
+        self._drain(now)
         if self.mode is Mode.ACK:
             self._ack(now)
-            pause = settings.ask_after
-        else:
-            pause = self._ask_for_missing(now)
-        self._gap_armed = self._lacks()
-        if self._gap_armed:
-            self.core.effects.set_timer(("gap", self.key), now + pause)
-        else:
-            self._look(now)
+            self._arm_gap(now, self.core.settings.ask_after)
+        elif order.lacks():
+            self._arm_gap(now, self.repairs.ask(order.gaps(), self.source))
+        self._look(now)
 
-    def _ask_for_missing(self, now: float) -> float:
-        """Send a Nack to somebody; returns the pause before the next one."""
-        settings = self.core.settings
-        if not self._lacks():
-            return 0.0
-        if self._tries >= settings.nack_tries:
-            first = min(self._pending) if self._pending else self.newest + 1
-            self._skip_to(first, "nobody has it", now)
-            self._drain(now)
-            self._tries = 0
-            return settings.nack_again
-        self._tries += 1
-        self.core.counts.nacks += 1
-        self.core.effects.send(self._repairer(), Nack(*self.key, self.gaps()))
-        return settings.nack_again * min(1.5 ** (self._tries - 1), 10.0)
-
-    def _repairer(self) -> NodeId:
-        """Whom to ask: who handed chunks on to us, the source, or anybody who shares the topic."""
-        choice = (self._tries - 1) % 3
-        if choice == 2:
-            others = [
-                peer for peer in self.core.audience.interested(self.topic) if peer != self.core.me
-            ]
-            if others:
-                return self.core.rng.choice(others)
-        return self._via if choice == 0 else self.source
-
-    def on_nack(self, src: NodeId, gaps: tuple[Range, ...], now: float) -> None:
-        """Somebody lacks messages: send those that we have, and the others when they come."""
-        lacking: list[Range] = []
-        budget = self.core.settings.repair_bytes
-        for first, last in gaps:
-            for chunk in self.recent.overlapping(first, last):
-                if budget <= 0:
-                    return
-                budget -= len(chunk.payload)
-                self.core.counts.repairs += 1
-                self.core.effects.send(src, self._repair(chunk))
-            if last >= self.expected or not len(self.recent):
-                lacking.append((first, last))
-        if lacking and len(self._wanting) < 1024:
-            self._wanting[src] = tuple(lacking)
-
-    def ask_upstream(self, gaps: tuple[Range, ...]) -> None:
-        """A relay lacks what somebody behind it asks for: its source may have it."""
-        self.core.counts.nacks += 1
-        self.core.effects.send(self.source, Nack(*self.key, gaps))
-
-    def _repair(self, chunk: Chunk) -> Data:
-        origin, stream = self.key
-        return Data(
-            origin,
-            stream,
-            self.topic,
-            self.mode,
-            chunk.first,
-            chunk.count,
-            0,  # what the source still has we do not know
-            chunk.sent_at,
-            0,
-            chunk.payload,
-        )
-
-    def _pass_on(self, msg: Data) -> None:
-        last = msg.first + msg.count - 1
-        for peer, ranges in list(self._wanting.items()):
-            if any(first <= last and msg.first <= upto for first, upto in ranges):
-                self.core.counts.repairs += 1
-                chunk = Chunk(msg.first, msg.count, msg.sent_at, msg.payload)
-                self.core.effects.send(peer, self._repair(chunk))
-                rest = tuple(r for r in ranges if r[1] > last)
-                if rest:
-                    self._wanting[peer] = rest
-                else:
-                    del self._wanting[peer]
+    def on_nack(self, src: NodeId, msg_gaps: tuple[tuple[int, int], ...]) -> None:
+        """Somebody lacks messages."""
+        self.repairs.on_nack(src, msg_gaps, self.order.expected)
 
     def _skip_to(self, start: int, reason: str, now: float) -> None:
         """What is missing before `start` never comes: say so; what is here is not lost."""
-        self.newest = max(self.newest, start - 1)
-        while self.expected < start:
-            early = min(self._pending, default=start)
-            if early <= self.expected:
-                before = self.expected
+        order = self.order
+        order.newest = max(order.newest, start - 1)
+        while order.expected < start:
+            first = order.first()
+            early = start if first is None else first.first
+            if early <= order.expected:
+                before = order.expected
                 self._drain(now)
-                if self.expected == before and early in self._pending:
+                if order.expected == before and order.first() is first:
                     return  # nobody reads: the rest waits, too
                 continue
             upto = min(early, start)
-            self.core.counts.gaps += upto - self.expected
+            self.core.counts.gaps += upto - order.expected
             if self.subscriptions:
-                gap = Gap(self.topic, *self.key, self.expected, upto - 1, reason)
+                gap = Gap(self.topic, *self.key, order.expected, upto - 1, reason)
                 self.core.effects.emit(gap)
             self._move_to(upto)
 
     def _move_to(self, expected: int) -> None:
-        self.expected = expected
+        self.order.expected = expected
+        self.repairs.tries = 0
         if self.relay is not None:
             self.relay.skip_to(expected)
 
@@ -498,7 +385,7 @@ class Incoming:
 
     def relay_progressed(self, now: float) -> None:
         """Those behind the relay have more."""
-        if self.mode is not Mode.ACK or not self.begun:
+        if self.mode is not Mode.ACK or not self.begun or self.over:
             return
         self._drain(now)
         if self.settled > self._acked:
@@ -521,13 +408,14 @@ class Incoming:
         self._since_ack = 0
         self._acked = self.settled
         self.core.counts.acks += 1
-        self.core.effects.send(self.source, Ack(*self.key, self.receiver, self._acked, self.gaps()))
+        gaps = self.order.gaps()
+        self.core.effects.send(self.source, Ack(*self.key, self.receiver, self._acked, gaps))
 
     def resume(self, now: float) -> None:
         """A subscription has room again."""
-        before = self.expected
+        before = self.order.expected
         self._drain(now)
-        if self.expected > before and self.mode is Mode.ACK:
+        if self.order.expected > before and self.mode is Mode.ACK:
             self.core.effects.at_tick_end(self._ack)
         self._look(now)
 
@@ -537,7 +425,7 @@ class Incoming:
         """All of a closed stream is here."""
         if self.relay is not None and not self.relay.ended:
             self.relay.end(now, lost=self.lost)
-        if self.settled < (self.final or 0) or self.over:
+        if self.over or self.settled < (self.final or 0):
             return
         self.over = True
         if self.mode is Mode.ACK:
@@ -551,13 +439,11 @@ class Incoming:
 
     def fail(self, reason: str, now: float) -> None:
         """The source is gone: hand over what is here, say what is not."""
-        while self._pending and self.begun:
-            first = min(self._pending)
-            if first > self.expected:
-                self._skip_to(first, reason, now)
-            before = self.expected
+        order = self.order
+        while self.begun and (chunk := order.first()) is not None:
+            self._skip_to(chunk.first, reason, now)
             self._drain(now)
-            if self.expected == before:
+            if order.first() is chunk:
                 break  # nobody reads it
         self.over = True
         if self.relay is not None:
@@ -567,18 +453,10 @@ class Incoming:
 
     def check_invariants(self) -> None:
         """See the package's docstring."""
-        size = sum(
-            len(chunk.payload) + MESSAGE_BYTES * chunk.count for chunk in self._pending.values()
-        )
-        if size != self._pending_bytes:
-            raise InvariantViolation(
-                f"{self.core.me}: {size} bytes wait, not {self._pending_bytes}"
-            )
-        if self.begun and self.newest < self.expected - 1:
-            raise InvariantViolation(
-                f"{self.core.me}: handed over {self.expected - 1} of {self.newest} of {self.topic}"
-            )
-        if self.begun and self._lacks() and not self._gap_armed and not self.over:
+        wrong = self.order.check()
+        if wrong:
+            raise InvariantViolation(f"{self.core.me}: {self.topic}: {wrong}")
+        if self.begun and self.order.lacks() and not self._gap_armed and not self.over:
             raise InvariantViolation(f"{self.core.me}: a gap in {self.topic} has no timer")
 
 

@@ -65,7 +65,7 @@ class Relay(Outgoing):
         """Hand a chunk on."""
         before = self.history.newest
         if chunk.first <= before:  # unordered: late ones are handed on as they come
-            self._send_to_all(chunk, self._targets, self.relations.values())
+            self._send_to_all(chunk, self._targets, self.gateways())
             return
         added = self.history.add(chunk.first, chunk.count, chunk.sent_at, chunk.payload)
         self.core.counts.relayed += 1

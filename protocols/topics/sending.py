@@ -6,14 +6,12 @@ other modes only with gateways, who stand for zones, and everybody else is found
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable
 from math import inf
-from typing import TypeAlias
 
 from overlay.errors import InvariantViolation, RemoteProtocolError
 from overlay.ids import NodeId
-from protocols.topics import tree
 from protocols.topics.config import TopicConfig
 from protocols.topics.core import Core
 from protocols.topics.events import (
@@ -22,58 +20,39 @@ from protocols.topics.events import (
     SubscriberLeft,
     SubscriberSlow,
 )
-from protocols.topics.history import Chunk, History
+from protocols.topics.history import Chunk
 from protocols.topics.messages import (
     ASK,
-    LAST,
-    LOST,
     REPLAY_ALL,
     REPLAY_LAST,
     REPLAY_SINCE,
     Accept,
     Ack,
     Begin,
-    Data,
     Failed,
-    Nack,
     Offer,
     Range,
     StreamKey,
 )
 from protocols.topics.modes import Mode
 from protocols.topics.relation import Relation
+from protocols.topics.stream import FIRST_BEAT, Stream, check_ranges
 
-Resent: TypeAlias = dict[tuple[NodeId, int], float]
-"""When which chunk was sent again to whom."""
-
-FIRST_BEAT = 0.05  # s after the last message: a lost tail is noticed soon
 LONGEST_OFFER_PAUSE = 2.0  # s
 
 
-class Outgoing(ABC):
+class Outgoing(Stream):
     """What a publisher or a relay sends; `wanted` says to whom."""
 
     def __init__(
         self, core: Core, key: StreamKey, topic: str, mode: Mode, config: TopicConfig, newest: int
     ) -> None:
-        self.core = core
-        self.key = key
-        self.topic = topic
-        self.mode = mode
-        self.config = config
-        self.history = History(newest)
+        super().__init__(core, key, topic, mode, config, newest)
         self.relations: dict[NodeId, Relation] = {}
         self.shunned: dict[NodeId, str] = {}  # rejected us or failed, and did not call since
         self.orphans: dict[str, tuple[int, float]] = {}  # zones without a gateway: position, until
-        self.ended = False  # nothing follows
-        self.lost = False  # because its publisher failed
         self.linger_until = inf
-        self._targets: tuple[NodeId, ...] = ()  # who is interested; not used in ack mode
         self._since: dict[NodeId, int] = {}  # nack: how far the stream was when they subscribed
-        self._in_tree = False
-        self._beat_at = inf
-        self._beat_pause = FIRST_BEAT
-        self._timer_at = inf
 
     # -- what publishers and relays differ in ---------------------------------------------------
 
@@ -84,6 +63,10 @@ class Outgoing(ABC):
     @abstractmethod
     def settled(self, now: float) -> None:
         """Receivers acknowledged more, or fewer are waited for."""
+
+    def gateways(self) -> list[NodeId]:
+        """Who takes part for others, or in ack mode everybody who does."""
+        return [relation.peer for relation in self.relations.values() if relation.operational]
 
     # -- receivers ------------------------------------------------------------------------------
 
@@ -110,14 +93,6 @@ class Outgoing(ABC):
         if gone:
             self.settled(now)
         self.check(now)
-
-    def _choose_route(self, wanted: dict[NodeId, str]) -> None:
-        members = sum(1 for zone in wanted.values() if not zone)
-        settings = self.core.settings
-        if members >= settings.tree_from:
-            self._in_tree = True
-        elif members <= settings.tree_until:
-            self._in_tree = False
 
     def _let_go(self, relation: Relation, now: float) -> bool:
         """Nobody wants it there any more, or it is gone; True when it holds nothing up now."""
@@ -276,56 +251,13 @@ class Outgoing(ABC):
                 and relation.sent >= before
                 and (chunk.end - relation.acked_end <= window or relation.acked_end >= begin)
             ]
-            self._send_to_all(chunk, [r.peer for r in ready if not r.stands_for], ready)
+            members = [relation.peer for relation in ready if not relation.stands_for]
+            self._send_to_all(chunk, members, [relation.peer for relation in ready])
             for relation in ready:
                 self._was_sent(relation, chunk, now)
         else:
-            gateways = [r for r in self.relations.values() if r.operational]
-            self._send_to_all(chunk, self._targets, gateways)
-            self._beat_pause = FIRST_BEAT
-            self._beat_at = now + FIRST_BEAT
-            self._arm(self._beat_at)
-
-    def _send_to_all(
-        self, chunk: Chunk, members: Iterable[NodeId], relations: Iterable[Relation]
-    ) -> None:
-        data = self.data(chunk)
-        direct = dict.fromkeys(relation.peer for relation in relations)
-        if self._in_tree:
-            tree.cast(self.core, data)
-            for member in members:  # me too: a tree never comes back to its root
-                if member != self.core.me:
-                    direct.pop(member, None)
-                else:
-                    direct[member] = None
-        else:
-            direct.update(dict.fromkeys(members))
-        if direct:
-            self.core.effects.send(tuple(direct), data)
-
-    def data(self, chunk: Chunk, flags: int = 0) -> Data:
-        """A chunk as it travels."""
-        origin, stream = self.key
-        return Data(
-            origin,
-            stream,
-            self.topic,
-            self.mode,
-            chunk.first,
-            chunk.count,
-            self.history.oldest,
-            chunk.sent_at,
-            flags,
-            chunk.payload,
-        )
-
-    def _progress(self, flags: int = 0) -> Data:
-        """How far the stream is."""
-        if self.ended:
-            flags |= LAST | (LOST if self.lost else 0)
-        origin, stream = self.key
-        newest, oldest = self.history.newest, self.history.oldest
-        return Data(origin, stream, self.topic, self.mode, newest + 1, 0, oldest, 0.0, flags, b"")
+            self._send_to_all(chunk, self._targets, self.gateways())
+            self._beat_soon(now, FIRST_BEAT)
 
     def _tell(self, relation: Relation, flags: int = 0) -> None:
         self.core.effects.send(relation.peer, self._progress(flags))
@@ -430,25 +362,6 @@ class Outgoing(ABC):
         if msg.gaps and msg.gaps[-1][1] > newest:
             raise RemoteProtocolError("ack-unsent", f"{src} lacks {msg.gaps[-1]} of {newest}")
 
-    def on_nack(self, src: NodeId, msg: Nack, now: float, resent: Resent) -> None:
-        """Send again what is still here, and tell what is not."""
-        check_ranges(src, msg.gaps, 0)
-        not_before = now - self.core.settings.resend_after
-        budget = self.config.window_bytes
-        for first, last in msg.gaps:
-            if first < self.history.oldest:
-                self.core.effects.send(src, self._progress())
-            for chunk in self.history.overlapping(first, last):
-                if resent.get((src, chunk.first), -inf) > not_before:
-                    self.core.counts.suppressed += 1
-                    continue
-                if budget <= 0:
-                    return
-                budget -= len(chunk.payload)
-                resent[src, chunk.first] = now
-                self.core.counts.resent += 1
-                self.core.effects.send(src, self.data(chunk))
-
     # -- how far everybody is -------------------------------------------------------------------
 
     @property
@@ -473,13 +386,7 @@ class Outgoing(ABC):
                     return
                 history.drop_oldest()
             return
-        keep = config.history_messages if self.mode is Mode.NACK else config.keep
-        while (chunk := history.first) is not None and (
-            history.messages > keep
-            or history.bytes > config.history_bytes
-            or now - chunk.sent_at > config.history_age
-        ):
-            history.drop_oldest()
+        self.drop_old(now)
 
     def drop_for_slow(self, now: float) -> None:
         """Make room though some lack the oldest chunk: they hear of a gap."""
@@ -508,11 +415,6 @@ class Outgoing(ABC):
             self.core.effects.emit(SubscriberSlow(self.topic, relation.peer, self.key[1], behind))
 
     # -- time -----------------------------------------------------------------------------------
-
-    def _arm(self, at: float) -> None:
-        if at < self._timer_at:
-            self._timer_at = at
-            self.core.effects.set_timer(("out", self.key), at)
 
     def on_timer(self, now: float) -> None:
         """Something may be due."""
@@ -565,21 +467,6 @@ class Outgoing(ABC):
             self._ask_by(relation, now + pause, pause)
         return min(relation.ask_at, deadline)
 
-    def _check_beat(self, now: float) -> float:
-        if now >= self._beat_at:
-            progress = self._progress()
-            gateways = [r.peer for r in self.relations.values() if r.operational]
-            if self._in_tree:
-                tree.cast(self.core, progress)
-                others = [*gateways, *(p for p in self._targets if p == self.core.me)]
-            else:
-                others = [*self._targets, *gateways]
-            if others:
-                self.core.effects.send(tuple(dict.fromkeys(others)), progress)
-            self._beat_pause = min(self._beat_pause * 2, self.core.settings.heartbeat)
-            self._beat_at = now + self._beat_pause
-        return self._beat_at
-
     def end(self, now: float, *, lost: bool = False) -> None:
         """Nothing follows: tell everybody, and serve who lacks something for a while."""
         if self.ended:
@@ -590,8 +477,7 @@ class Outgoing(ABC):
             if relation.operational and self.mode is Mode.ACK:
                 self.ask_now(relation, now)
         if self.mode is not Mode.ACK:
-            self._beat_pause = FIRST_BEAT
-            self._beat_at = now
+            self._beat_soon(now, 0.0)
         self.check(now)
 
     # -- invariants -----------------------------------------------------------------------------
@@ -610,11 +496,3 @@ class Outgoing(ABC):
                     f"{self.core.me}: {relation.peer} lacks {relation.acked + 1} of {self.topic},"
                     f" which is gone: {history.oldest} is the oldest"
                 )
-
-
-def check_ranges(src: NodeId, ranges: Iterable[Range], after: int) -> None:
-    """RemoteProtocolError unless they ascend, and begin after that number."""
-    for first, last in ranges:
-        if not after < first <= last:
-            raise RemoteProtocolError("range-nonsense", f"{src} lacks {first} to {last}")
-        after = last

@@ -1,0 +1,110 @@
+"""The gateway's part: which streams this node relays, and whom it asks for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import inf
+
+from overlay.ids import NodeId
+from protocols.topics.core import Core
+from protocols.topics.departures import Departures
+from protocols.topics.messages import Knock, StreamKey
+from protocols.topics.receiving import Incoming
+from protocols.topics.relaying import Relay
+
+DEFAULT_WINDOW = 1 << 20  # bytes, for a stream that arrived before this node had to relay it
+KNOCK_AGAIN = 4  # × offer_every
+
+
+class Bridge:
+    """Relays streams of this zone's publishers to other zones, and theirs to this zone."""
+
+    def __init__(self, core: Core, departures: Departures) -> None:
+        self._core = core
+        self._departures = departures
+        self._topics: dict[str, None] = {}  # for which this node stands
+        self._knocked: dict[tuple[str, NodeId], float] = {}  # when somebody was called last
+
+    def appointed(self, topic: str) -> None:
+        """This node stands for its zone in a topic."""
+        self._topics[topic] = None
+
+    def dismissed(self, topic: str) -> None:
+        """It does so no more."""
+        self._topics.pop(topic, None)
+        self._knocked = {pair: at for pair, at in self._knocked.items() if pair[0] != topic}
+
+    # -- relays ---------------------------------------------------------------------------------
+
+    def behind(self, key: StreamKey, topic: str) -> dict[NodeId, str]:
+        """To whom this node must hand a stream on: other zones' gateways, or its own zone."""
+        core, book = self._core, self._core.book
+        if not book.is_gateway(topic) or key[0] == core.me:
+            return {}
+        if key[0] in core.members:
+            remote = book.remote_gateways(topic)
+            return {peer: far.zone for peer, far in remote.items() if far.subscribes}
+        return {
+            peer: ""
+            for peer in core.audience.interested(topic)
+            if peer != key[0] and core.may(peer, "subscribe", topic)
+        }
+
+    def must_relay(self, key: StreamKey, topic: str) -> bool:
+        """Whether anybody is behind this node."""
+        return bool(self.behind(key, topic))
+
+    def add_relay(self, stream: Incoming, window: int, keep: int) -> Relay:
+        """Hand a stream on from where it is."""
+        key, topic = stream.key, stream.topic
+        relay = Relay(
+            self._core,
+            key,
+            topic,
+            stream.mode,
+            window=window,
+            keep=keep,
+            wanted=lambda: self.behind(key, topic),
+        )
+        relay.progressed = stream.relay_progressed
+        stream.relay = relay
+        self._departures.add(relay)
+        return relay
+
+    def follow(self, stream: Incoming, now: float) -> None:
+        """Begin or end to relay a stream, as this node stands for its zone or not."""
+        wanted = self.must_relay(stream.key, stream.topic)
+        relay = stream.relay
+        if relay is None and wanted and not stream.over:
+            relay = self.add_relay(stream, DEFAULT_WINDOW, 0)
+            if stream.begun:
+                relay.begin(stream.order.expected, now)
+        elif relay is not None and not wanted and not relay.relations and not relay.orphans:
+            self._departures.forget(relay)
+            stream.relay = None
+
+    # -- calling --------------------------------------------------------------------------------
+
+    def call_all(self, streams: Iterable[Incoming], now: float) -> None:
+        """Ask for streams that should be here and are not: the first call may be lost."""
+        arriving: dict[str, dict[NodeId, None]] = {}
+        for stream in streams:
+            arriving.setdefault(stream.topic, {})[stream.source] = None
+        for topic in self._topics:
+            self._call(topic, arriving.get(topic, {}), now)
+
+    def _call(self, topic: str, known: dict[NodeId, None], now: float) -> None:
+        book = self._core.book
+        far = book.remote_gateways(topic)
+        wanted: list[NodeId] = []
+        if any(one.subscribes for one in far.values()):
+            wanted += book.local_publishers(topic)
+        if book.local_subscribers(topic):
+            wanted += [peer for peer, one in far.items() if one.publishes]
+        for peer in wanted:
+            if peer == self._core.me or peer in known:
+                continue
+            again = self._core.settings.offer_every * KNOCK_AGAIN
+            if now - self._knocked.get((topic, peer), -inf) >= again:
+                self._knocked[topic, peer] = now
+                self._core.effects.send(peer, Knock(topic))
