@@ -7,6 +7,7 @@ from overlay.errors import SecurityError
 from overlay.host import Host, Recipe
 from overlay.protocol import Scope
 from protocols.echo import Echo, EchoConfig
+from protocols.gateways import GatewaysSettings
 from protocols.membership import Membership, MembershipSettings
 from protocols.routing import Routing, RoutingSettings
 from protocols.topology import Topology, TopologySettings
@@ -68,9 +69,11 @@ def zone_setup(host: Host, config: NodeConfig) -> ZoneSetup:
     membership = config.section(MembershipSettings)
     return ZoneSetup(
         zones=config.section(ZonesSettings),
+        gateways=config.section(GatewaysSettings),
         membership=membership,
         management=membership,
         here=around.here,
         may_join=rights.may_join,
         may_be=rights.may_be,
+        may_use=rights.may_use,
     )
