@@ -7,7 +7,7 @@ from overlay.errors import SecurityError
 from overlay.host import Host, Recipe
 from overlay.protocol import Scope
 from protocols.echo import Echo, EchoConfig
-from protocols.gateways.none import NoGateways
+from protocols.gateways import Gateways, GatewaysSettings
 from protocols.membership import Membership, MembershipSettings
 from protocols.routing import Routing, RoutingSettings
 from protocols.topics.config import TopicsSettings
@@ -73,7 +73,8 @@ def add_topics(host: Host, zone: Scope, config: NodeConfig, base: Membership) ->
         config.section(TopicsSettings),
         base=base,
         links=host.protocol(Topology, zone),
-        book=host.add(NoGateways, None),
+        book=host.protocol(Gateways),
+        may=CertifiedRights(host.surroundings.rights_of).may_use,
     )
 
 
@@ -84,9 +85,11 @@ def zone_setup(host: Host, config: NodeConfig) -> ZoneSetup:
     membership = config.section(MembershipSettings)
     return ZoneSetup(
         zones=config.section(ZonesSettings),
+        gateways=config.section(GatewaysSettings),
         membership=membership,
         management=membership,
         here=around.here,
         may_join=rights.may_join,
         may_be=rights.may_be,
+        may_use=rights.may_use,
     )

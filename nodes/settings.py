@@ -16,6 +16,7 @@ from overlay.net.config import NetSettings
 from overlay.profiles import load_profile
 from overlay.toml_source import Source, Typed, overrides, read_toml
 from protocols.echo.config import EchoConfig
+from protocols.gateways.config import GatewaysSettings
 from protocols.membership.config import MembershipSettings
 from protocols.routing.config import RoutingSettings
 from protocols.topics.config import TopicsSettings
@@ -30,6 +31,7 @@ SECTIONS: dict[str, type[Settings]] = {
     "topology": TopologySettings,
     "routing": RoutingSettings,
     "zones": ZonesSettings,
+    "gateways": GatewaysSettings,
     "topics": TopicsSettings,
 }
 """Everything that a config file may hold; a protocol adds its section here."""

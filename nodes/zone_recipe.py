@@ -14,6 +14,8 @@ from overlay.host import Host, Recipe
 from overlay.ids import NodeId
 from overlay.protocol import Scope
 from overlay.security.rights import Rights
+from protocols.gateways import Gateways, GatewaysSettings
+from protocols.gateways.interface import May
 from protocols.membership.attributes import Value
 from protocols.membership.config import MembershipSettings
 from protocols.membership.events import NameTaken
@@ -34,7 +36,7 @@ def _anybody(_name: NodeId, _what: str) -> bool:
 
 
 class CertifiedRights:
-    """What names may do, as far as their certificates are known: `may_join` and `may_be`.
+    """What names may do, as far as their certificates are known: join, be, and use topics.
 
     A name that never linked to this node has shown no certificate here: the member that let it
     in has seen it. Whoever may join some zone may be its delegate, or may be a supervisor, may
@@ -58,6 +60,13 @@ class CertifiedRights:
         rights = self._rights_of(name)
         return rights is None or rights.may_be(role)
 
+    def may_use(self, name: NodeId, what: str, topic: str) -> bool:
+        """Whether a node may "publish" or "subscribe" to a topic."""
+        rights = self._rights_of(name)
+        if rights is None:
+            return True
+        return rights.may_publish(topic) if what == "publish" else rights.may_subscribe(topic)
+
 
 def _nowhere() -> tuple[str, ...]:
     return ()
@@ -68,11 +77,13 @@ class ZoneSetup:
     """What members and supervisors of one overlay have in common."""
 
     zones: ZonesSettings = field(default_factory=ZonesSettings)
+    gateways: GatewaysSettings = field(default_factory=GatewaysSettings)
     membership: MembershipSettings = field(default_factory=MembershipSettings)
     management: MembershipSettings = field(default_factory=MembershipSettings)
     here: Callable[[], tuple[str, ...]] = _nowhere  # this node's endpoints, once it is bound
     may_join: Callable[[NodeId, Scope], bool] = _anybody  # what a name's certificate allows
     may_be: Callable[[NodeId, str], bool] = _anybody
+    may_use: May | None = None  # topics; None: everybody may all
 
 
 class Antechamber:
@@ -157,6 +168,7 @@ def add_zones(
         may_be=setup.may_be,
     )
     Antechamber(host, setup, zones)
+    host.add(Gateways, setup.gateways, base=base.view, zones=zones, may=setup.may_use)
     return zones
 
 
@@ -169,6 +181,7 @@ def supervisor(setup: ZoneSetup, *, contacts: Iterable[NodeId] = ()) -> Recipe:
             Zones, setup.zones, contacts=others, may_join=setup.may_join, may_be=setup.may_be
         )
         management = add_management(host, setup, zones)
+        host.add(Gateways, setup.gateways, zones=zones, may=setup.may_use)
 
         def begin(now: float) -> None:
             zones.enter_management(management, now)

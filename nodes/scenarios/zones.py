@@ -47,8 +47,11 @@ SUPERVISORS = 3
 class Overlay:
     """Three zones, some supervisors, and what their nodes heard."""
 
-    def __init__(self, stage: Stage, *, supervisors: int = SUPERVISORS) -> None:
+    def __init__(
+        self, stage: Stage, *, supervisors: int = SUPERVISORS, setup: ZoneSetup = SETUP
+    ) -> None:
         self.stage = stage
+        self.setup = setup
         self.supervisors = [f"s{index}" for index in range(supervisors)]
         self.strangers = ["s0", "a0"] if supervisors else ["a0", "b1"]  # whom all are told of
         each = max(2, stage.size // len(ZONES))
@@ -64,9 +67,9 @@ class Overlay:
         """A member of that zone or a supervisor; both know two nodes that may die."""
         if zone:
             seeds = self.members.get(zone, [name])[:2]
-            assemble = zone_member(zone, SETUP, contacts=seeds, strangers=self.strangers)
+            assemble = zone_member(zone, self.setup, contacts=seeds, strangers=self.strangers)
         else:
-            assemble = supervisor(SETUP, contacts=self.strangers)
+            assemble = supervisor(self.setup, contacts=self.strangers)
 
         def add(host: Host) -> None:
             assemble(host)

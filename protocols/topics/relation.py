@@ -23,6 +23,7 @@ class Relation:
         "begun",
         "discovered_at",
         "heard_at",
+        "inherited",
         "lost_at",
         "offer_at",
         "offer_pause",
@@ -39,6 +40,7 @@ class Relation:
     ) -> None:
         self.peer = peer
         self.stands_for = stands_for  # a zone, ALL_OTHER_ZONES, or nobody but itself: ""
+        self.inherited = False  # it goes on where another one was that stood for the same
         self.receiver: int | None = None  # its life, once it accepted
         self.begun = 0  # the first message that it was promised
         self.acked = position

@@ -113,7 +113,7 @@ class Outgoing(Stream):
     def _orphan(self, relation: Relation, now: float) -> None:
         """Its successor may take over from where it was."""
         del self.relations[relation.peer]
-        if relation.operational or relation.sent > 0:
+        if relation.operational or relation.inherited:
             until = now + self.core.settings.fail_after
             position, _ = self.orphans.get(relation.stands_for, (relation.acked, 0.0))
             self.orphans[relation.stands_for] = (min(position, relation.acked), until)
@@ -121,17 +121,18 @@ class Outgoing(Stream):
 
     def _discover(self, peer: NodeId, stands_for: str, now: float) -> None:
         """Whatever is published from now on, it will get."""
-        position = self.history.newest
-        if stands_for:
-            orphan = self.orphans.pop(stands_for, None)
-            if orphan is not None:
-                position = orphan[0]
-            for other in self.relations.values():
-                if other.stands_for == stands_for:
-                    position = min(position, other.acked)
+        owed = [
+            other.acked
+            for other in self.relations.values()
+            if stands_for and other.stands_for == stands_for
+        ]
+        if stands_for in self.orphans:
+            owed.append(self.orphans.pop(stands_for)[0])
+        position = min(owed, default=self.history.newest)
         pause = self.core.settings.offer_every
         offset = self.history.offset(position)
         relation = Relation(peer, stands_for, position, offset, pause, now)
+        relation.inherited = bool(owed)
         self.relations[peer] = relation
         self._offer(relation, now)
 
@@ -210,8 +211,14 @@ class Outgoing(Stream):
 
     def on_reject(self, src: NodeId, reason: str, now: float) -> None:
         """A receiver does not want it."""
-        if self.relations.pop(src, None) is not None:
-            self.shunned[src] = reason
+        relation = self.relations.get(src)
+        if relation is None:
+            return
+        self.shunned[src] = reason
+        if relation.inherited:
+            self._orphan(relation, now)  # it is new in its office, and may hear of others yet
+        else:
+            del self.relations[src]
             self.settled(now)
 
     def on_leave(self, src: NodeId, now: float) -> None:

@@ -8,10 +8,10 @@ from random import Random
 from overlay.errors import LocalProtocolError
 from overlay.ids import NodeId
 from overlay.protocol import Effects, Scope
+from overlay.timetable import Timetable
 from protocols.zones.config import ZonesSettings
 from protocols.zones.counts import ZonesCounts
 from protocols.zones.interface import ZoneMembership
-from protocols.zones.timetable import Timetable
 
 MayJoin = Callable[[NodeId, Scope], bool]
 MayBe = Callable[[NodeId, str], bool]

@@ -94,6 +94,11 @@ class ZoneDirectory(Protocol):
     def delegates(self) -> tuple[NodeId, ...]:
         """The delegates of this node's zone, the most senior first."""
 
+    @property
+    def management(self) -> ZoneMembership | None:
+        """The membership of the management zone, while this node is in it: a delegate's sibling
+        may read its view and set attributes of its own there."""
+
     def zones(self) -> tuple[ZoneEntry, ...]:
         """All zones, by name; on a plain member as its delegate told last."""
 

@@ -158,6 +158,11 @@ class Zones(OverlayProtocol):
         return self._core.management is not None
 
     @property
+    def management(self) -> ZoneMembership | None:
+        """The membership of the management zone, while this node is in it."""
+        return self._core.management
+
+    @property
     def counts(self) -> ZonesCounts:
         """What happened since the start."""
         return self._core.counts

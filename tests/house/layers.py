@@ -21,6 +21,7 @@ PURE_OVERLAY = (
     "overlay.patterns",
     "overlay.predicates",
     "overlay.protocol",
+    "overlay.timetable",
 )
 """All of the framework that a protocol may import."""
 
@@ -33,7 +34,9 @@ OUTSIDE_WORLD = (
 
 WORLDLY_BUILTINS = ("__import__", "breakpoint", "eval", "exec", "input", "open", "print")
 
-SYNCHRONOUS = ("protocol", "ids", "patterns", "errors", "host", "predicates", "wire", "sim")
+SYNCHRONOUS = (
+    *("protocol", "ids", "patterns", "errors", "host", "predicates", "timetable", "wire", "sim"),
+)
 """Parts of the framework that both drivers share, or that are the simulator itself."""
 
 EVENT_LOOPS = ("asyncio", "socket", "threading", "trio", "zmq")
