@@ -26,6 +26,8 @@ from protocols.topics.receiving import Incoming
 from protocols.topics.subscribing import Subscriptions
 from protocols.topics.subscription import Subscription
 
+QUIET = 2.5  # × heartbeat without a word, then a receiver asks for offers
+
 
 class Past(NamedTuple):
     """Where a stream that arrived here ended."""
@@ -62,8 +64,21 @@ class Arrivals:
             return
         if stream is None:
             stream = self._open(src, msg, past, now)
+        elif self._bridge.is_importer(stream) and src in self._core.members:
+            # Two gateways of one zone, for a while: who stands for it gets it from outside.
+            self._core.effects.send(src, Reject(*key, "gateway"))
+            return
         if stream is not None:
             stream.accept(src, msg, now)
+
+    def call_for(self, stream: Incoming, *others: NodeId) -> None:
+        """Ask whoever may send a stream for an offer: its source does not."""
+        gateway = self._core.book.gateway_of(stream.topic)
+        outside = stream.key[0] not in self._core.members
+        wanted = (*others, *((gateway,) if gateway is not None and outside else ()))
+        for peer in dict.fromkeys(wanted):
+            if peer != self._core.me:
+                self._core.effects.send(peer, Knock(stream.topic))
 
     def _open(self, src: NodeId, msg: Offer, past: Past | None, now: float) -> Incoming | None:
         key = key_of(msg)
@@ -199,6 +214,8 @@ class Arrivals:
                 gone |= now - lost > settings.lost_grace and source not in self._core.members
             if gone and not stream.over:
                 stream.fail("silent" if lost is None else "failed", now)
+            elif now - stream.heard_at > QUIET * settings.heartbeat and not stream.over:
+                self.call_for(stream, source)
             self.settle(stream, now)
         for key, past in list(self._past.items()):
             if past.until <= now:

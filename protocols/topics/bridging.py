@@ -50,6 +50,15 @@ class Bridge:
             if peer != key[0] and core.may(peer, "subscribe", topic)
         }
 
+    def is_importer(self, stream: Incoming) -> bool:
+        """Whether this node brings a stream from another zone to its own."""
+        core = self._core
+        return (
+            stream.relay is not None
+            and stream.key[0] not in core.members
+            and core.book.is_gateway(stream.topic)
+        )
+
     def must_relay(self, key: StreamKey, topic: str) -> bool:
         """Whether anybody is behind this node."""
         return bool(self.behind(key, topic))

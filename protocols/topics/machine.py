@@ -39,6 +39,8 @@ from protocols.topics.events import (
 )
 from protocols.topics.interest import INTEREST_KEYS
 from protocols.topics.messages import (
+    GONE,
+    MOVED,
     Accept,
     Ack,
     Begin,
@@ -67,7 +69,6 @@ SWEEP = "sweep"
 SWEEP_EVERY = 1.0  # s between two looks for streams that fell silent, and gateways to call
 REMEMBERED_REPAIRS = 4096  # (receiver, chunk) that were sent again a moment ago
 CAPACITY = 1 << 22  # bytes that a subscription holds for its reader
-GONE = "gone"  # why an ack finds nobody: whoever succeeds this node will offer
 
 
 def everybody_may(_name: NodeId, _what: str, _topic: str) -> bool:
@@ -298,11 +299,12 @@ class Topics(OverlayProtocol):
         """The sender does not count on this node: knock, if it is still wanted."""
         key = key_of(msg)
         stream = self._streams.get(key)
-        if stream is None or stream.source != src or stream.over or msg.reason == GONE:
+        if stream is None or stream.source != src or stream.over:
             return
-        if stream.subscriptions and stream.begun:
+        told = msg.reason not in (GONE, MOVED)  # else its successor goes on where it was
+        if told and stream.subscriptions and stream.begun:
             self.effects.emit(SubscriptionFailed(stream.topic, *key, msg.reason))
-        self.effects.send(src, Knock(stream.topic))
+        self._arrivals.call_for(stream, src)
 
     # -- streams --------------------------------------------------------------------------------
 
@@ -397,6 +399,8 @@ class Topics(OverlayProtocol):
             self._bridge.appointed(topic)
         elif isinstance(event, GatewayDismissed):
             self._bridge.dismissed(topic)
+            for stream in [one for one in self._streams.values() if one.topic == topic]:
+                self._arrivals.call_for(stream)
         for stream in [one for one in self._streams.values() if one.topic == topic]:
             self._bridge.follow(stream, now)
             self._arrivals.leave_if_idle(stream, now)

@@ -29,6 +29,9 @@ ASK = 1  # flag: acknowledge at once
 LAST = 2  # flag: nothing follows; the publisher closed
 LOST = 4  # flag, with LAST: its publisher failed
 
+GONE = "gone"  # a reason: there is no such stream here (any more)
+MOVED = "moved"  # a reason: somebody else serves it now
+
 NO_REPLAY, REPLAY_LAST, REPLAY_SINCE, REPLAY_ALL = range(4)
 
 

@@ -91,6 +91,8 @@ class Incoming:
     def accept(self, src: NodeId, offer: Offer, now: float) -> None:
         """Take part, from where we are; or from where the sender says, if we are new to it."""
         if src != self.source:
+            if self.mode is Mode.ACK and self.begun:
+                self.core.effects.send(self.source, Leave(*self.key))
             self.source = src
             self._asked_accept = -inf
         self.heard_at = now

@@ -75,8 +75,10 @@ class Relay(Outgoing):
             self.progressed(now)
 
     def skip_to(self, number: int) -> None:
-        """What lies before was lost on the way here."""
+        """What lies before was lost on the way here: those behind must not wait for it."""
         self.history.skip_to(number)
+        for relation in self.relations.values():
+            self._bridge_hole(relation)
 
     def settled(self, now: float) -> None:
         """Tell upstream."""

@@ -23,6 +23,7 @@ from protocols.topics.events import (
 from protocols.topics.history import Chunk
 from protocols.topics.messages import (
     ASK,
+    MOVED,
     REPLAY_ALL,
     REPLAY_LAST,
     REPLAY_SINCE,
@@ -75,10 +76,12 @@ class Outgoing(Stream):
         wanted = self.wanted()
         self._choose_route(wanted)
         if self.mode is not Mode.ACK:
-            self._targets = tuple(peer for peer, zone in wanted.items() if not zone)
-            if self.mode is Mode.NACK:
+            targets = tuple(peer for peer, zone in wanted.items() if not zone)
+            if targets != self._targets:
+                self._targets = targets
                 newest = self.history.newest
                 self._since = {peer: self._since.get(peer, newest) for peer in self._targets}
+                self._beat_soon(now, 0.0)  # newcomers learn of it though nothing is published
         gone = False
         for peer, relation in list(self.relations.items()):
             if peer in wanted:
@@ -107,6 +110,7 @@ class Outgoing(Stream):
                     relation.lost_at = now
                 return False
         del self.relations[peer]
+        self._say_failed(peer, MOVED)  # if it is still interested, somebody else serves it now
         self._tell_left(peer)
         return True
 
@@ -359,7 +363,8 @@ class Outgoing(Stream):
             relation.acked = start - 1
             relation.sent = max(relation.sent, relation.acked)
             relation.acked_end = self.history.offset(relation.acked)
-            self.core.effects.send(relation.peer, Begin(*self.key, start))
+            if relation.operational:
+                self.core.effects.send(relation.peer, Begin(*self.key, start))
 
     def _check_ack(self, src: NodeId, msg: Ack) -> None:
         newest = self.history.newest
