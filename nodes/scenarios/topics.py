@@ -178,7 +178,7 @@ class Newsroom(Overlay):
     def taking_part(self, stream: Stream) -> bool:
         """Whether all readers know where the stream begins for them."""
         return all(
-            any(one.key == stream and one.begun for one in self.topics(name).streams)
+            any(one.id == (*stream, False) and one.begun for one in self.topics(name).streams)
             for name in self.readers
         )
 

@@ -13,12 +13,13 @@ from protocols.topics.departures import Departures
 from protocols.topics.messages import (
     ASK,
     LAST,
+    RELAY,
+    ArrivalKey,
     Data,
     Knock,
     Leave,
     Offer,
     Reject,
-    StreamKey,
     key_of,
 )
 from protocols.topics.modes import Mode
@@ -44,109 +45,113 @@ class Arrivals:
     def __init__(
         self, core: Core, subscriptions: Subscriptions, departures: Departures, bridge: Bridge
     ) -> None:
-        self.streams: dict[StreamKey, Incoming] = {}
+        self.streams: dict[ArrivalKey, Incoming] = {}
         self._core = core
         self._subscriptions = subscriptions
         self._departures = departures
         self._bridge = bridge
-        self._past: dict[StreamKey, Past] = {}
+        self._past: dict[ArrivalKey, Past] = {}
 
     # -- begin ----------------------------------------------------------------------------------
 
     def offered(self, src: NodeId, msg: Offer, now: float) -> None:
         """Take a stream in, or reject it; nothing is said while it is too early to know."""
-        key = key_of(msg)
         self._check_origin(msg.origin, msg.topic)
-        past = self._past.get(key)
-        stream = self.streams.get(key)
+        at: ArrivalKey = (msg.origin, msg.stream, msg.relay)
+        past, stream = self._past.get(at), self.streams.get(at)
         if (past is not None and past.final) or (stream is not None and stream.over):
-            self._core.effects.send(src, Leave(*key))
+            self._core.effects.send(src, Leave(*at))
             return
         if stream is None:
-            stream = self._open(src, msg, past, now)
-        elif self._bridge.is_importer(stream) and src in self._core.members:
-            # Two gateways of one zone, for a while: who stands for it gets it from outside.
-            self._core.effects.send(src, Reject(*key, "gateway"))
-            return
+            stream = self._open_relay(src, msg, now) if msg.relay else self._open(src, msg, now)
         if stream is not None:
             stream.accept(src, msg, now)
+
+    def _open(self, src: NodeId, msg: Offer, now: float) -> Incoming | None:
+        """Take it in for subscriptions of this node."""
+        takers = self._subscriptions.takers(msg.origin, msg.topic)
+        if not takers:
+            wanted = self._subscriptions.wanted(msg.topic)
+            reason = "not admitted" if wanted else "no interest"
+            self._core.effects.send(src, Reject(*key_of(msg), reason))
+            return None
+        stream = self._new(src, msg, now)
+        stream.subscriptions = takers
+        self._resume(stream, now)
+        return stream
+
+    def _open_relay(self, src: NodeId, msg: Offer, now: float) -> Incoming | None:
+        """Take it in for others, as a gateway."""
+        core, key = self._core, key_of(msg)
+        fellow = src in core.members and src != msg.origin
+        if not fellow and self._bridge.behind(key, msg.topic):
+            stream = self._new(src, msg, now)
+            self._bridge.add_relay(stream, msg.window, msg.keep)
+            return stream
+        if fellow or core.book.knows_remote(msg.topic):
+            # Who stands for a zone gets streams from outside, not from another one who does.
+            reason = "a gateway itself" if fellow else "no interest"
+            core.effects.send(src, Reject(*key, reason, relay=True))
+        return None
+
+    def _new(self, src: NodeId, msg: Offer | Data, now: float) -> Incoming:
+        core, most = self._core, self._core.settings.max_streams
+        if len(self.streams) >= most:
+            raise RemoteProtocolError("too-many-streams", f"{most} arrive here")
+        relay = isinstance(msg, Offer) and msg.relay
+        stream = Incoming(core, key_of(msg), msg.topic, msg.mode, src, now, relay=relay)
+        self.streams[stream.id] = stream
+        return stream
+
+    def _resume(self, stream: Incoming, now: float) -> None:
+        """Go on where this stream had ended here, if it had."""
+        past = self._past.pop(stream.id, None)
+        if past is not None:
+            stream.receiver = past.receiver
+            stream.resume_at(past.expected, now)
 
     def call_for(self, stream: Incoming, *others: NodeId) -> None:
         """Ask whoever may send a stream for an offer: its source does not."""
         gateway = self._core.book.gateway_of(stream.topic)
-        outside = stream.key[0] not in self._core.members
+        outside = stream.key[0] not in self._core.members and stream.relay is None
         wanted = (*others, *((gateway,) if gateway is not None and outside else ()))
         for peer in dict.fromkeys(wanted):
-            if peer != self._core.me:
-                self._core.effects.send(peer, Knock(stream.topic))
-
-    def _open(self, src: NodeId, msg: Offer, past: Past | None, now: float) -> Incoming | None:
-        key = key_of(msg)
-        takers = self._subscriptions.takers(msg.origin, msg.topic)
-        relays = self._bridge.must_relay(key, msg.topic)
-        if not takers and not relays:
-            if self._core.book.knows_remote(msg.topic):
-                wanted = self._subscriptions.wanted(msg.topic)
-                reason = "not admitted" if wanted else "no interest"
-                self._core.effects.send(src, Reject(*key, reason))
-            return None
-        stream = self._new(src, key, msg.topic, msg.mode, takers, now)
-        if relays:
-            self._bridge.add_relay(stream, msg.window, msg.keep)
-        if past is not None:
-            stream.receiver = past.receiver
-            stream.resume_at(past.expected, now)
-            del self._past[key]
-        return stream
-
-    def _new(
-        self,
-        src: NodeId,
-        key: StreamKey,
-        topic: str,
-        mode: Mode,
-        takers: list[Subscription],
-        now: float,
-    ) -> Incoming:
-        most = self._core.settings.max_streams
-        if len(self.streams) >= most:
-            raise RemoteProtocolError("too-many-streams", f"{most} arrive here")
-        stream = Incoming(self._core, key, topic, mode, src, now)
-        stream.subscriptions = takers
-        self.streams[key] = stream
-        return stream
+            self._core.effects.send(peer, Knock(stream.topic))
 
     def met(self, src: NodeId, msg: Data, now: float) -> Incoming | None:
         """A word of a stream that is not known here; returns it if it begins now."""
-        key = key_of(msg)
-        past = self._past.get(key)
-        if msg.origin == self._core.me and key not in self._departures.publishers:
+        at: ArrivalKey = (msg.origin, msg.stream, bool(msg.flags & RELAY))
+        past = self._past.get(at)
+        if msg.origin == self._core.me and key_of(msg) not in self._departures.publishers:
             self._core.counts.stray += 1  # of an earlier life of this node
             return None
         if msg.mode == Mode.ACK:
-            self._answer_stranger(src, msg, past)
+            self._answer_stranger(src, msg, at, past)
             return None
         self._check_origin(msg.origin, msg.topic)
-        over = (past is not None and past.final) or bool(msg.flags & LAST) or not msg.oldest
-        takers = [] if over else self._subscriptions.takers(msg.origin, msg.topic)
+        over = (past is not None and past.final) or bool(msg.flags & (LAST | RELAY))
+        takers: list[Subscription] = []
+        if msg.oldest and not over:
+            takers = self._subscriptions.takers(msg.origin, msg.topic)
         if not takers:
             self._core.counts.stray += 1
             return None
-        stream = self._new(src, key, msg.topic, msg.mode, takers, now)
-        if past is not None:
-            stream.resume_at(past.expected, now)
-            del self._past[key]
+        stream = self._new(src, msg, now)
+        stream.subscriptions = takers
+        self._resume(stream, now)
         return stream
 
-    def _answer_stranger(self, src: NodeId, msg: Data, past: Past | None) -> None:
+    def _answer_stranger(self, src: NodeId, msg: Data, at: ArrivalKey, past: Past | None) -> None:
         """Its sender counts on this node, which knows of no handshake."""
         self._core.counts.stray += 1
         if not msg.flags & ASK:
             return
-        topic, over = msg.topic, past is not None and past.final
-        wanted = self._subscriptions.wanted(topic) or self._core.book.is_gateway(topic)
-        reply = Knock(topic) if wanted and not over else Leave(*key_of(msg))
-        self._core.effects.send(src, reply)
+        if at[2]:
+            wanted = bool(self._bridge.behind(key_of(msg), msg.topic))
+        else:
+            wanted = self._subscriptions.wanted(msg.topic)
+        over = past is not None and past.final
+        self._core.effects.send(src, Knock(msg.topic) if wanted and not over else Leave(*at))
 
     def _check_origin(self, origin: NodeId, topic: str) -> None:
         """RemoteProtocolError when that is no topic, or that publisher may not."""
@@ -162,7 +167,7 @@ class Arrivals:
     def subscribed(self, one: Subscription) -> None:
         """Streams that arrive already are for a new subscription, too."""
         for stream in self.streams.values():
-            wanted = self._subscriptions.matches(one, stream.topic)
+            wanted = stream.relay is None and self._subscriptions.matches(one, stream.topic)
             if wanted and one.admit(stream.key[0], stream.topic):
                 stream.subscriptions.append(one)
         self._past = {key: past for key, past in self._past.items() if past.final}
@@ -176,11 +181,11 @@ class Arrivals:
 
     def leave_if_idle(self, stream: Incoming, now: float) -> None:
         """Nobody here wants it any more: tell its sender."""
-        if stream.subscriptions or stream.relay is not None:
+        if stream.subscriptions or (stream.relay and not self._bridge.is_idle(stream)):
             return
-        self._core.effects.send(stream.source, Leave(*stream.key))
+        self._core.effects.send(stream.source, Leave(*stream.id))
         self._close(stream, now, final=False)
-        self._past.pop(stream.key, None)
+        self._past.pop(stream.id, None)
 
     # -- end ------------------------------------------------------------------------------------
 
@@ -193,14 +198,14 @@ class Arrivals:
         self._close(stream, now, final=complete and not stream.lost)
 
     def _close(self, stream: Incoming, now: float, *, final: bool) -> None:
-        self.streams.pop(stream.key, None)
+        self.streams.pop(stream.id, None)
         if stream.relay is not None:
             self._departures.forget(stream.relay)
         for kind in ("gap", "ack"):
-            self._core.effects.cancel_timer((kind, stream.key))
-        if stream.begun:
+            self._core.effects.cancel_timer((kind, stream.id))
+        if stream.begun and (final or stream.relay is None):
             until = now + self._core.settings.remember
-            self._past[stream.key] = Past(stream.order.expected, final, stream.receiver, until)
+            self._past[stream.id] = Past(stream.order.expected, final, stream.receiver, until)
 
     def sweep(self, now: float) -> None:
         """End streams that fell silent, and forget where long ended ones had come to."""

@@ -10,9 +10,9 @@ from protocols.topics.core import Core
 from protocols.topics.departures import Departures
 from protocols.topics.messages import Knock, StreamKey
 from protocols.topics.receiving import Incoming
+from protocols.topics.relation import Seat
 from protocols.topics.relaying import Relay
 
-DEFAULT_WINDOW = 1 << 20  # bytes, for a stream that arrived before this node had to relay it
 KNOCK_AGAIN = 4  # × offer_every
 
 
@@ -36,35 +36,27 @@ class Bridge:
 
     # -- relays ---------------------------------------------------------------------------------
 
-    def behind(self, key: StreamKey, topic: str) -> dict[NodeId, str]:
+    def behind(self, key: StreamKey, topic: str) -> dict[Seat, str]:
         """To whom this node must hand a stream on: other zones' gateways, or its own zone."""
         core, book = self._core, self._core.book
         if not book.is_gateway(topic) or key[0] == core.me:
             return {}
         if key[0] in core.members:
             remote = book.remote_gateways(topic)
-            return {peer: far.zone for peer, far in remote.items() if far.subscribes}
-        return {
-            peer: ""
+            return {
+                Seat(peer, relay=True): far.zone for peer, far in remote.items() if far.subscribes
+            }
+        found = {
+            Seat(peer): ""
             for peer in core.audience.interested(topic)
-            if peer != key[0] and core.may(peer, "subscribe", topic)
+            if core.may(peer, "subscribe", topic)
         }
+        if core.wanted_here(topic):
+            found[Seat(core.me)] = ""
+        return found
 
-    def is_importer(self, stream: Incoming) -> bool:
-        """Whether this node brings a stream from another zone to its own."""
-        core = self._core
-        return (
-            stream.relay is not None
-            and stream.key[0] not in core.members
-            and core.book.is_gateway(stream.topic)
-        )
-
-    def must_relay(self, key: StreamKey, topic: str) -> bool:
-        """Whether anybody is behind this node."""
-        return bool(self.behind(key, topic))
-
-    def add_relay(self, stream: Incoming, window: int, keep: int) -> Relay:
-        """Hand a stream on from where it is."""
+    def add_relay(self, stream: Incoming, window: int, keep: int) -> None:
+        """Hand a stream on from where it begins here."""
         key, topic = stream.key, stream.topic
         relay = Relay(
             self._core,
@@ -78,19 +70,13 @@ class Bridge:
         relay.progressed = stream.relay_progressed
         stream.relay = relay
         self._departures.add(relay)
-        return relay
 
-    def follow(self, stream: Incoming, now: float) -> None:
-        """Begin or end to relay a stream, as this node stands for its zone or not."""
-        wanted = self.must_relay(stream.key, stream.topic)
+    def is_idle(self, stream: Incoming) -> bool:
+        """Whether nobody is behind a relay any more."""
         relay = stream.relay
-        if relay is None and wanted and not stream.over:
-            relay = self.add_relay(stream, DEFAULT_WINDOW, 0)
-            if stream.begun:
-                relay.begin(stream.order.expected, now)
-        elif relay is not None and not wanted and not relay.relations and not relay.orphans:
-            self._departures.forget(relay)
-            stream.relay = None
+        return relay is not None and not (
+            relay.relations or relay.orphans or self.behind(stream.key, stream.topic)
+        )
 
     # -- calling --------------------------------------------------------------------------------
 
@@ -98,7 +84,8 @@ class Bridge:
         """Ask for streams that should be here and are not: the first call may be lost."""
         arriving: dict[str, dict[NodeId, None]] = {}
         for stream in streams:
-            arriving.setdefault(stream.topic, {})[stream.source] = None
+            if stream.relay is not None:
+                arriving.setdefault(stream.topic, {})[stream.source] = None
         for topic in self._topics:
             self._call(topic, arriving.get(topic, {}), now)
 
@@ -109,7 +96,10 @@ class Bridge:
         if any(one.subscribes for one in far.values()):
             wanted += book.local_publishers(topic)
         if book.local_subscribers(topic):
-            wanted += [peer for peer, one in far.items() if one.publishes]
+            served = {far[peer].zone for peer in known if peer in far}
+            wanted += [
+                peer for peer, one in far.items() if one.publishes and one.zone not in served
+            ]
         for peer in wanted:
             if peer == self._core.me or peer in known:
                 continue

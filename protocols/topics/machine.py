@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from random import Random
-from typing import ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from overlay.errors import InvariantViolation, LocalProtocolError, RemoteProtocolError
 from overlay.ids import NodeId
@@ -41,8 +41,10 @@ from protocols.topics.interest import INTEREST_KEYS
 from protocols.topics.messages import (
     GONE,
     MOVED,
+    RELAY,
     Accept,
     Ack,
+    ArrivalKey,
     Begin,
     Data,
     Failed,
@@ -58,6 +60,7 @@ from protocols.topics.messages import (
 from protocols.topics.modes import Mode
 from protocols.topics.publishing import Publisher
 from protocols.topics.receiving import Incoming
+from protocols.topics.relation import Seat
 from protocols.topics.stream import Resent
 from protocols.topics.subscribing import AttributeWriter, Subscriptions
 from protocols.topics.subscription import Admit, Replay, Subscription, anybody
@@ -140,7 +143,7 @@ class Topics(OverlayProtocol):
         self._arrivals = Arrivals(self._core, self._subscriptions, self._departures, self._bridge)
         self._streams = self._arrivals.streams
         self._resent: Resent = {}
-        self._timers: dict[str, Callable[[StreamKey, float], None]] = {
+        self._timers: dict[str, Callable[[Any, float], None]] = {
             "out": self._on_out_timer,
             "gap": self._on_gap_timer,
             "ack": self._on_ack_timer,
@@ -264,7 +267,7 @@ class Topics(OverlayProtocol):
         out = self._departures.get(key_of(msg))
         if out is None:
             self.counts.stray += 1
-            self.effects.send(src, Failed(*key_of(msg), GONE))
+            self.effects.send(src, Failed(*key_of(msg), GONE, msg.relay))
             return
         if not self._core.may(src, "subscribe", out.topic):
             raise RemoteProtocolError("may-not-subscribe", f"{src} to {out.topic!a}")
@@ -274,11 +277,11 @@ class Topics(OverlayProtocol):
     def _on_reject(self, src: NodeId, msg: Reject, now: float) -> None:
         out = self._departures.get(key_of(msg))
         if out is not None:
-            out.on_reject(src, msg.reason, now)
+            out.on_reject(Seat(src, msg.relay), msg.reason, now)
             self._settle(out.key, now)
 
     def _on_begin(self, src: NodeId, msg: Begin, now: float) -> None:
-        stream = self._streams.get(key_of(msg))
+        stream = self._streams.get((msg.origin, msg.stream, msg.relay))
         if stream is None:
             self.counts.stray += 1
             return
@@ -292,24 +295,23 @@ class Topics(OverlayProtocol):
     def _on_leave(self, src: NodeId, msg: Leave, now: float) -> None:
         out = self._departures.get(key_of(msg))
         if out is not None:
-            out.on_leave(src, now)
+            out.on_leave(Seat(src, msg.relay), now)
             self._settle(out.key, now)
 
     def _on_failed(self, src: NodeId, msg: Failed, now: float) -> None:
         """The sender does not count on this node: knock, if it is still wanted."""
-        key = key_of(msg)
-        stream = self._streams.get(key)
+        stream = self._streams.get((msg.origin, msg.stream, msg.relay))
         if stream is None or stream.source != src or stream.over:
             return
         told = msg.reason not in (GONE, MOVED)  # else its successor goes on where it was
         if told and stream.subscriptions and stream.begun:
-            self.effects.emit(SubscriptionFailed(stream.topic, *key, msg.reason))
+            self.effects.emit(SubscriptionFailed(stream.topic, *stream.key, msg.reason))
         self._arrivals.call_for(stream, src)
 
     # -- streams --------------------------------------------------------------------------------
 
     def _on_data(self, src: NodeId, msg: Data, now: float) -> None:
-        stream = self._streams.get((msg.origin, msg.stream))
+        stream = self._streams.get((msg.origin, msg.stream, msg.flags >= RELAY))
         if stream is None:
             stream = self._arrivals.met(src, msg, now)
             if stream is None:
@@ -324,7 +326,7 @@ class Topics(OverlayProtocol):
             return
         tree.hand_on(self._core, src, msg)
         data = tree.untied(msg)
-        stream = self._streams.get((msg.origin, msg.stream))
+        stream = self._streams.get((msg.origin, msg.stream, False))
         if stream is None:
             stream = self._arrivals.met(msg.root, data, now)
             if stream is None:
@@ -337,23 +339,25 @@ class Topics(OverlayProtocol):
         out = self._departures.get(key_of(msg))
         if out is None:
             self.counts.stray += 1
-            self.effects.send(src, Failed(*key_of(msg), GONE))
+            self.effects.send(src, Failed(*key_of(msg), GONE, msg.relay))
             return
         out.on_ack(src, msg, now)
         if out.ended:
             self._settle(out.key, now)
 
     def _on_nack(self, src: NodeId, msg: Nack, now: float) -> None:
-        key = key_of(msg)
-        out, stream = self._departures.get(key), self._streams.get(key)
+        out = self._departures.get(key_of(msg))
         if len(self._resent) > REMEMBERED_REPAIRS:
             self._resent.clear()
         if out is not None:
             out.on_nack(src, msg, now, self._resent)
-            if stream is not None and msg.gaps and msg.gaps[0][0] < out.history.oldest:
-                stream.on_nack(src, msg.gaps)
-                stream.repairs.ask_upstream(msg.gaps, stream.source)
-        elif stream is not None and stream.mode is Mode.NACK:
+            upstream = self._streams.get((*out.key, True))
+            if upstream is not None and msg.gaps and msg.gaps[0][0] < out.history.oldest:
+                upstream.on_nack(src, msg.gaps)
+                upstream.repairs.ask_upstream(msg.gaps, upstream.source)
+            return
+        stream = self._streams.get((msg.origin, msg.stream, False))
+        if stream is not None and stream.mode is Mode.NACK:
             stream.on_nack(src, msg.gaps)
         else:
             self.counts.stray += 1
@@ -364,7 +368,7 @@ class Topics(OverlayProtocol):
         if publisher is not None:
             if publisher.finished:
                 self._departures.forget(publisher)
-        elif (stream := self._streams.get(key)) is not None:
+        elif (stream := self._streams.get((*key, True))) is not None:
             self._arrivals.settle(stream, now)
 
     # -- members and gateways -------------------------------------------------------------------
@@ -390,7 +394,7 @@ class Topics(OverlayProtocol):
         """What a member wants may have changed: whoever shunned it tries again."""
         self._core.audience.refresh(member)
         for out in self._departures.all():
-            out.shunned.pop(member, None)
+            out.shunned.pop(Seat(member), None)
         self._review_later()
 
     def _on_gateways(self, event: GatewayEvent, now: float) -> None:
@@ -402,12 +406,10 @@ class Topics(OverlayProtocol):
             for stream in [one for one in self._streams.values() if one.topic == topic]:
                 self._arrivals.call_for(stream)
         for stream in [one for one in self._streams.values() if one.topic == topic]:
-            self._bridge.follow(stream, now)
             self._arrivals.leave_if_idle(stream, now)
         for out in self._departures.of_topic(topic):
-            for peer, stands_for in out.wanted().items():
-                if stands_for:
-                    out.shunned.pop(peer, None)
+            for seat in [seat for seat in out.shunned if seat.relay]:
+                del out.shunned[seat]
         self._bridge.call_all(self._streams.values(), now)
         self._review_later()
 
@@ -440,13 +442,13 @@ class Topics(OverlayProtocol):
             out.on_timer(now)
             self._settle(key, now)
 
-    def _on_gap_timer(self, key: StreamKey, now: float) -> None:
+    def _on_gap_timer(self, key: ArrivalKey, now: float) -> None:
         stream = self._streams.get(key)
         if stream is not None:
             stream.on_gap_timer(now)
             self._arrivals.settle(stream, now)
 
-    def _on_ack_timer(self, key: StreamKey, now: float) -> None:
+    def _on_ack_timer(self, key: ArrivalKey, now: float) -> None:
         stream = self._streams.get(key)
         if stream is not None:
             stream.on_ack_timer(now)
@@ -468,7 +470,7 @@ class Topics(OverlayProtocol):
             publisher.close(now)
         for stream in self._streams.values():
             if stream.relay is None:
-                self.effects.send(stream.source, Leave(*stream.key))
+                self.effects.send(stream.source, Leave(*stream.id))
 
     # -- invariants -----------------------------------------------------------------------------
 

@@ -17,6 +17,9 @@ LARGEST = (1 << 62) - 1  # number of a message
 StreamKey: TypeAlias = tuple[NodeId, int]
 """A stream: who publishes it, and a number that tells its streams and lives apart."""
 
+ArrivalKey: TypeAlias = tuple[NodeId, int, bool]
+"""A stream as it arrives: for subscriptions of this node, or (True) for others, at a gateway."""
+
 Number: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=LARGEST)]
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=MOST_MESSAGES)]
 Topic: TypeAlias = Annotated[str, msgspec.Meta(min_length=1, max_length=256)]
@@ -28,6 +31,7 @@ Hops: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=255)]
 ASK = 1  # flag: acknowledge at once
 LAST = 2  # flag: nothing follows; the publisher closed
 LOST = 4  # flag, with LAST: its publisher failed
+RELAY = 8  # flag: for the receiver as a gateway, which hands it on
 
 GONE = "gone"  # a reason: there is no such stream here (any more)
 MOVED = "moved"  # a reason: somebody else serves it now
@@ -46,6 +50,7 @@ class Offer(Message, frozen=True, tag=112):
     newest: Number  # the last one so far
     window: Number  # bytes that may be on the way: acknowledge well before
     keep: Number  # acknowledged messages that are kept for late joiners: gateways do so, too
+    relay: bool = False  # to a gateway, which hands it on; here and in the messages below
 
 
 class Accept(Message, frozen=True, tag=113):
@@ -57,6 +62,7 @@ class Accept(Message, frozen=True, tag=113):
     have: Number  # I have all up to this one; 0: I am new to this stream
     replay: Annotated[int, msgspec.Meta(ge=NO_REPLAY, le=REPLAY_ALL)] = NO_REPLAY
     amount: Annotated[float, msgspec.Meta(ge=0, le=1e18)] = 0.0  # messages, or Unix seconds
+    relay: bool = False
 
 
 class Reject(Message, frozen=True, tag=114):
@@ -65,6 +71,7 @@ class Reject(Message, frozen=True, tag=114):
     origin: WireName
     stream: Number
     reason: Reason
+    relay: bool = False
 
 
 class Begin(Message, frozen=True, tag=115):
@@ -73,6 +80,7 @@ class Begin(Message, frozen=True, tag=115):
     origin: WireName
     stream: Number
     start: Number
+    relay: bool = False
 
 
 class Data(Message, frozen=True, tag=116):
@@ -88,7 +96,7 @@ class Data(Message, frozen=True, tag=116):
     count: Count
     oldest: Number  # the first one that the sender could still send
     sent_at: float
-    flags: Annotated[int, msgspec.Meta(ge=0, le=7)]
+    flags: Annotated[int, msgspec.Meta(ge=0, le=15)]
     payload: bytes  # a MessagePack array of `count` values
 
 
@@ -105,7 +113,7 @@ class TreeData(Message, frozen=True, tag=117):
     count: Count
     oldest: Number
     sent_at: float
-    flags: Annotated[int, msgspec.Meta(ge=0, le=7)]
+    flags: Annotated[int, msgspec.Meta(ge=0, le=15)]
     start: WireVid
     upto: WireVid
     hops: Hops
@@ -121,6 +129,7 @@ class Ack(Message, frozen=True, tag=118):
     receiver: Number
     upto: Number
     gaps: Ranges = ()
+    relay: bool = False
 
 
 class Nack(Message, frozen=True, tag=119):
@@ -129,6 +138,7 @@ class Nack(Message, frozen=True, tag=119):
     origin: WireName
     stream: Number
     gaps: Ranges
+    relay: bool = False
 
 
 class Failed(Message, frozen=True, tag=120):
@@ -137,6 +147,7 @@ class Failed(Message, frozen=True, tag=120):
     origin: WireName
     stream: Number
     reason: Reason
+    relay: bool = False
 
 
 class Leave(Message, frozen=True, tag=121):
@@ -144,6 +155,7 @@ class Leave(Message, frozen=True, tag=121):
 
     origin: WireName
     stream: Number
+    relay: bool = False
 
 
 class Knock(Message, frozen=True, tag=122):

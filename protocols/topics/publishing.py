@@ -16,7 +16,7 @@ from protocols.topics.core import Core
 from protocols.topics.events import StreamEnded
 from protocols.topics.messages import MOST_MESSAGES, StreamKey
 from protocols.topics.modes import Mode, mode_of
-from protocols.topics.relation import ALL_OTHER_ZONES
+from protocols.topics.relation import ALL_OTHER_ZONES, Seat
 from protocols.topics.sending import Outgoing
 
 ITEM_BYTES = 8  # that a message takes in a chunk besides its own, at most, and in the accounts
@@ -44,22 +44,23 @@ class Publisher(Outgoing):
         self._waits_since = inf
         self._reopen()
 
-    def wanted(self) -> dict[NodeId, str]:
+    def wanted(self) -> dict[Seat, str]:
         """Interested members, and who stands for other zones."""
         core, topic = self.core, self.topic
         found = {
-            peer: ""
+            Seat(peer): ""
             for peer in core.audience.interested(topic)
             if core.may(peer, "subscribe", topic)
         }
         if core.wanted_here(topic):
-            found[core.me] = ""
+            found[Seat(core.me)] = ""
         gateway = core.book.gateway_of(topic)
         if gateway == core.me:
-            remote = core.book.remote_gateways(topic) or {}
-            found.update({peer: far.zone for peer, far in remote.items() if far.subscribes})
+            for peer, far in core.book.remote_gateways(topic).items():
+                if far.subscribes:
+                    found[Seat(peer, relay=True)] = far.zone
         elif gateway is not None:
-            found[gateway] = ALL_OTHER_ZONES
+            found[Seat(gateway, relay=True)] = ALL_OTHER_ZONES
         return found
 
     # -- the open chunk -------------------------------------------------------------------------
@@ -79,7 +80,11 @@ class Publisher(Outgoing):
         """Who takes part in ack mode, and who is interested in the others."""
         if self.mode is not Mode.ACK:
             return self._targets
-        return tuple(peer for peer, relation in self.relations.items() if relation.operational)
+        return tuple(
+            seat.peer
+            for seat, relation in self.relations.items()
+            if relation.operational and not seat.relay
+        )
 
     @property
     def all_settled(self) -> bool:

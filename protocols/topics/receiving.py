@@ -27,6 +27,7 @@ from protocols.topics.messages import (
     REPLAY_SINCE,
     Accept,
     Ack,
+    ArrivalKey,
     Data,
     Leave,
     Offer,
@@ -48,8 +49,17 @@ class Incoming:
     """What this node knows of a stream that it gets."""
 
     def __init__(
-        self, core: Core, key: StreamKey, topic: str, mode: Mode, source: NodeId, now: float
+        self,
+        core: Core,
+        key: StreamKey,
+        topic: str,
+        mode: Mode,
+        source: NodeId,
+        now: float,
+        *,
+        relay: bool = False,
     ) -> None:
+        self.id: ArrivalKey = (*key, relay)
         self.core = core
         self.key = key
         self.topic = topic
@@ -57,7 +67,7 @@ class Incoming:
         self.source = source  # who sends it: its publisher, or a gateway
         self.receiver = core.rng.getrandbits(48)
         self.order = Order(core.settings.pending_bytes)
-        self.repairs = Repairs(core, key, topic, mode, source)
+        self.repairs = Repairs(core, key, topic, mode, source, relay=relay)
         self.oldest = 0  # that the source still has
         self.final: int | None = None  # the last one, once its publisher closed
         self.lost = False  # and that because it failed
@@ -65,7 +75,7 @@ class Incoming:
         self.heard_at = now
         self.lost_at: float | None = None  # when membership removed the source
         self.subscriptions: list[Subscription] = []
-        self.relay: Relay | None = None
+        self.relay: Relay | None = None  # at a gateway: then there are no subscriptions
         self._ack_bytes = 1 << 18
         self._since_ack = 0  # bytes
         self._acked = 0
@@ -92,7 +102,7 @@ class Incoming:
         """Take part, from where we are; or from where the sender says, if we are new to it."""
         if src != self.source:
             if self.mode is Mode.ACK and self.begun:
-                self.core.effects.send(self.source, Leave(*self.key))
+                self.core.effects.send(self.source, Leave(*self.id))
             self.source = src
             self._asked_accept = -inf
         self.heard_at = now
@@ -106,7 +116,8 @@ class Incoming:
         self._asked_accept = now
         replay = self.replay()
         have = self.settled if self.begun else 0
-        accept = Accept(*self.key, self.receiver, have, replay.kind, replay.amount)
+        for_others = self.relay is not None
+        accept = Accept(*self.key, self.receiver, have, replay.kind, replay.amount, for_others)
         self.core.effects.send(self.source, accept)
 
     def replay(self) -> Replay:
@@ -313,7 +324,7 @@ class Incoming:
     def _arm_gap(self, now: float, pause: float) -> None:
         if not self._gap_armed:
             self._gap_armed = True
-            self.core.effects.set_timer(("gap", self.key), now + pause)
+            self.core.effects.set_timer(("gap", self.id), now + pause)
 
     def on_gap_timer(self, now: float) -> None:
         """A gap is still there, or not."""
@@ -397,7 +408,7 @@ class Incoming:
     def _ack_soon(self, now: float) -> None:
         if not self._ack_armed:
             self._ack_armed = True
-            self.core.effects.set_timer(("ack", self.key), now + self.core.settings.ack_every)
+            self.core.effects.set_timer(("ack", self.id), now + self.core.settings.ack_every)
 
     def on_ack_timer(self, now: float) -> None:
         """What was received since the last ack waits for its acknowledgement."""
@@ -410,8 +421,8 @@ class Incoming:
         self._since_ack = 0
         self._acked = self.settled
         self.core.counts.acks += 1
-        gaps = self.order.gaps()
-        self.core.effects.send(self.source, Ack(*self.key, self.receiver, self._acked, gaps))
+        ack = Ack(*self.key, self.receiver, self._acked, self.order.gaps(), self.id[2])
+        self.core.effects.send(self.source, ack)
 
     def resume(self, now: float) -> None:
         """A subscription has room again."""
@@ -432,7 +443,7 @@ class Incoming:
         self.over = True
         if self.mode is Mode.ACK:
             self._ack(now)
-            self.core.effects.send(self.source, Leave(*self.key))
+            self.core.effects.send(self.source, Leave(*self.id))
         if self.subscriptions:
             if self.lost:
                 self.core.effects.emit(PublisherFailed(self.topic, *self.key, "its source failed"))

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from math import inf
+from typing import NamedTuple
 
 from overlay.ids import NodeId
+from protocols.topics.messages import RELAY
 
 ALL_OTHER_ZONES = "@"  # whom the gateway of a publisher's own zone stands for
+
+
+class Seat(NamedTuple):
+    """A receiver's part in a stream: a gateway may have one for itself and one for others."""
+
+    peer: NodeId
+    relay: bool = False  # it stands for others
 
 
 class Relation:
@@ -22,6 +31,7 @@ class Relation:
         "ask_pause",
         "begun",
         "discovered_at",
+        "flags",
         "heard_at",
         "inherited",
         "lost_at",
@@ -30,15 +40,18 @@ class Relation:
         "peer",
         "receiver",
         "resent",
+        "seat",
         "sent",
         "slow",
         "stands_for",
     )
 
     def __init__(
-        self, peer: NodeId, stands_for: str, position: int, offset: int, pause: float, now: float
+        self, seat: Seat, stands_for: str, position: int, offset: int, pause: float, now: float
     ) -> None:
-        self.peer = peer
+        self.seat = seat
+        self.peer = seat.peer
+        self.flags = RELAY if seat.relay else 0  # of all Data for it
         self.stands_for = stands_for  # a zone, ALL_OTHER_ZONES, or nobody but itself: ""
         self.inherited = False  # it goes on where another one was that stood for the same
         self.receiver: int | None = None  # its life, once it accepted

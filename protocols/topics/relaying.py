@@ -13,11 +13,12 @@ from overlay.ids import NodeId
 from protocols.topics.config import TopicConfig
 from protocols.topics.core import Core
 from protocols.topics.history import Chunk
-from protocols.topics.messages import StreamKey
+from protocols.topics.messages import Accept, StreamKey
 from protocols.topics.modes import Mode, name_of
+from protocols.topics.relation import Seat
 from protocols.topics.sending import Outgoing
 
-Wanted: TypeAlias = Callable[[], dict[NodeId, str]]
+Wanted: TypeAlias = Callable[[], dict[Seat, str]]
 Progressed: TypeAlias = Callable[[float], None]
 
 
@@ -46,8 +47,8 @@ class Relay(Outgoing):
         self.progressed: Progressed = _nobody_waits
         self._begun = False
 
-    def wanted(self) -> dict[NodeId, str]:
-        """Those in front of it, as seen from the publisher."""
+    def wanted(self) -> dict[Seat, str]:
+        """Those behind it, as seen from the publisher."""
         return self._wanted() if self._begun else {}
 
     def begin(self, start: int, now: float) -> None:
@@ -60,6 +61,9 @@ class Relay(Outgoing):
     def has_room(self) -> bool:
         """Whether it takes another chunk; in nack mode old ones make place."""
         return self.mode is not Mode.ACK or self.history.bytes < self.config.history_bytes
+
+    def _on_unknown_accept(self, src: NodeId, msg: Accept) -> None:
+        """It has more from a predecessor: offers are repeated until this node has as much."""
 
     def take(self, chunk: Chunk, now: float) -> None:
         """Hand a chunk on."""

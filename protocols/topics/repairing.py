@@ -20,7 +20,9 @@ MOST_ASKERS = 1024
 class Repairs:
     """What this node asks of others for one stream, and does for them."""
 
-    def __init__(self, core: Core, key: StreamKey, topic: str, mode: Mode, source: NodeId) -> None:
+    def __init__(
+        self, core: Core, key: StreamKey, topic: str, mode: Mode, source: NodeId, *, relay: bool
+    ) -> None:
         self.tries = 0  # in vain, for what is missing next
         self.via = source  # who handed the last chunk on
         self.hops = 1
@@ -28,6 +30,7 @@ class Repairs:
         self._key = key
         self._topic = topic
         self._mode = mode
+        self._relay = relay  # for others: only sources send to gateways as such
         self._recent = History()
         self._askers: dict[NodeId, tuple[Range, ...]] = {}  # who lacks what we lack, too
 
@@ -40,11 +43,13 @@ class Repairs:
         """Ask somebody; returns the pause before the next one is asked."""
         self.tries += 1
         self._core.counts.nacks += 1
-        self._core.effects.send(self._whom(source), Nack(*self._key, gaps))
+        self._core.effects.send(self._whom(source), Nack(*self._key, gaps, self._relay))
         return self._core.settings.nack_again * min(1.5 ** (self.tries - 1), 10.0)
 
     def _whom(self, source: NodeId) -> NodeId:
         """Who handed chunks on to us, the source, or anybody who shares the topic: in turns."""
+        if self._relay:
+            return source
         turn = (self.tries - 1) % 3
         others = self._core.audience.interested(self._topic) if turn == 2 else ()
         if others:
@@ -54,7 +59,7 @@ class Repairs:
     def ask_upstream(self, gaps: tuple[Range, ...], source: NodeId) -> None:
         """A relay lacks what somebody behind it asks for: its source may have it."""
         self._core.counts.nacks += 1
-        self._core.effects.send(source, Nack(*self._key, gaps))
+        self._core.effects.send(source, Nack(*self._key, gaps, self._relay))
 
     def remember(self, chunk: Chunk) -> None:
         """Keep a chunk for others, for a while."""

@@ -36,7 +36,7 @@ from protocols.topics.messages import (
     StreamKey,
 )
 from protocols.topics.modes import Mode
-from protocols.topics.relation import Relation
+from protocols.topics.relation import Relation, Seat
 from protocols.topics.stream import FIRST_BEAT, Stream, check_ranges
 
 LONGEST_OFFER_PAUSE = 2.0  # s
@@ -49,8 +49,8 @@ class Outgoing(Stream):
         self, core: Core, key: StreamKey, topic: str, mode: Mode, config: TopicConfig, newest: int
     ) -> None:
         super().__init__(core, key, topic, mode, config, newest)
-        self.relations: dict[NodeId, Relation] = {}
-        self.shunned: dict[NodeId, str] = {}  # rejected us or failed, and did not call since
+        self.relations: dict[Seat, Relation] = {}
+        self.shunned: dict[Seat, str] = {}  # rejected us or failed, and did not call since
         self.orphans: dict[str, tuple[int, float]] = {}  # zones without a gateway: position, until
         self.linger_until = inf
         self._since: dict[NodeId, int] = {}  # nack: how far the stream was when they subscribed
@@ -58,16 +58,16 @@ class Outgoing(Stream):
     # -- what publishers and relays differ in ---------------------------------------------------
 
     @abstractmethod
-    def wanted(self) -> dict[NodeId, str]:
-        """Who should get this stream, each with the zone that it stands for, if any."""
+    def wanted(self) -> dict[Seat, str]:
+        """Who should get this stream; a relay with the zone that it stands for."""
 
     @abstractmethod
     def settled(self, now: float) -> None:
         """Receivers acknowledged more, or fewer are waited for."""
 
     def gateways(self) -> list[NodeId]:
-        """Who takes part for others, or in ack mode everybody who does."""
-        return [relation.peer for relation in self.relations.values() if relation.operational]
+        """Who takes part for others."""
+        return [seat.peer for seat, one in self.relations.items() if seat.relay and one.operational]
 
     # -- receivers ------------------------------------------------------------------------------
 
@@ -76,23 +76,23 @@ class Outgoing(Stream):
         wanted = self.wanted()
         self._choose_route(wanted)
         if self.mode is not Mode.ACK:
-            targets = tuple(peer for peer, zone in wanted.items() if not zone)
+            targets = tuple(seat.peer for seat in wanted if not seat.relay)
             if targets != self._targets:
                 self._targets = targets
                 newest = self.history.newest
                 self._since = {peer: self._since.get(peer, newest) for peer in self._targets}
                 self._beat_soon(now, 0.0)  # newcomers learn of it though nothing is published
         gone = False
-        for peer, relation in list(self.relations.items()):
-            if peer in wanted:
+        for seat, relation in list(self.relations.items()):
+            if seat in wanted:
                 relation.lost_at = None
             else:
                 gone |= self._let_go(relation, now)
-        for peer, stands_for in wanted.items():
-            if peer in self.relations or peer in self.shunned or self.ended:
+        for seat, stands_for in wanted.items():
+            if seat in self.relations or seat in self.shunned or self.ended:
                 continue
-            if self.mode is Mode.ACK or stands_for:
-                self._discover(peer, stands_for, now)
+            if self.mode is Mode.ACK or seat.relay:
+                self._discover(seat, stands_for, now)
         if gone:
             self.settled(now)
         self.check(now)
@@ -100,7 +100,7 @@ class Outgoing(Stream):
     def _let_go(self, relation: Relation, now: float) -> bool:
         """Nobody wants it there any more, or it is gone; True when it holds nothing up now."""
         peer = relation.peer
-        if relation.stands_for:
+        if relation.seat.relay:
             self._orphan(relation, now)
             return False
         if peer != self.core.me and peer not in self.core.members:
@@ -109,21 +109,23 @@ class Outgoing(Stream):
                 if relation.lost_at is None:
                     relation.lost_at = now
                 return False
-        del self.relations[peer]
-        self._say_failed(peer, MOVED)  # if it is still interested, somebody else serves it now
+        del self.relations[relation.seat]
+        self._say_failed(
+            relation.seat, MOVED
+        )  # if it is still interested, somebody else serves it now
         self._tell_left(peer)
         return True
 
     def _orphan(self, relation: Relation, now: float) -> None:
         """Its successor may take over from where it was."""
-        del self.relations[relation.peer]
+        del self.relations[relation.seat]
         if relation.operational or relation.inherited:
             until = now + self.core.settings.fail_after
             position, _ = self.orphans.get(relation.stands_for, (relation.acked, 0.0))
             self.orphans[relation.stands_for] = (min(position, relation.acked), until)
             self._arm(until)
 
-    def _discover(self, peer: NodeId, stands_for: str, now: float) -> None:
+    def _discover(self, seat: Seat, stands_for: str, now: float) -> None:
         """Whatever is published from now on, it will get."""
         owed = [
             other.acked
@@ -135,9 +137,9 @@ class Outgoing(Stream):
         position = min(owed, default=self.history.newest)
         pause = self.core.settings.offer_every
         offset = self.history.offset(position)
-        relation = Relation(peer, stands_for, position, offset, pause, now)
+        relation = Relation(seat, stands_for, position, offset, pause, now)
         relation.inherited = bool(owed)
-        self.relations[peer] = relation
+        self.relations[seat] = relation
         self._offer(relation, now)
 
     def _offer(self, relation: Relation, now: float) -> None:
@@ -155,30 +157,33 @@ class Outgoing(Stream):
                 self.history.newest,
                 self.config.window_bytes,
                 self.config.keep,
+                relation.seat.relay,
             ),
         )
         self._arm(relation.offer_at)
 
     def called_by(self, peer: NodeId, now: float) -> None:
         """Somebody asks for an offer."""
-        self.shunned.pop(peer, None)
-        relation = self.relations.get(peer)
-        if relation is not None and not relation.operational:
-            self._offer(relation, now)
-        else:
-            self.review(now)
+        for seat in (Seat(peer), Seat(peer, relay=True)):
+            self.shunned.pop(seat, None)
+            relation = self.relations.get(seat)
+            if relation is not None and not relation.operational:
+                self._offer(relation, now)
+        self.review(now)
 
     def on_accept(self, src: NodeId, msg: Accept, now: float) -> None:
         """A receiver takes part, or wants to hear once more where it begins."""
         if msg.have > self.history.newest:
-            raise RemoteProtocolError("accept-unsent", f"{src} has {msg.have} of {self.topic}")
-        relation = self.relations.get(src)
+            self._on_unknown_accept(src, msg)
+            return
+        seat = Seat(src, msg.relay)
+        relation = self.relations.get(seat)
         if relation is None and self.mode is Mode.NACK:
             position = self._since.get(src, self.history.newest)
             self.core.effects.send(src, Begin(*self.key, self._start_for(position, msg)))
             return
         if relation is None:
-            self._say_failed(src, "not offered")
+            self._say_failed(seat, "not offered")
             return
         relation.heard_at = now
         if relation.receiver != msg.receiver:
@@ -190,13 +195,17 @@ class Outgoing(Stream):
             relation.resent.clear()
             self._ask_by(relation, now + self.core.settings.heartbeat, self.core.settings.heartbeat)
             self.core.effects.emit(SubscriberJoined(self.topic, src, self.key[1], start))
-        self.core.effects.send(src, Begin(*self.key, relation.begun))
+        self.core.effects.send(src, Begin(*self.key, relation.begun, seat.relay))
         if self.mode is Mode.ACK:
             self._pump(relation, now)
         if self.ended:
             self._tell(relation, ASK)
         self.settled(now)
         self.check(now)
+
+    def _on_unknown_accept(self, src: NodeId, msg: Accept) -> None:
+        """A receiver has more than there is."""
+        raise RemoteProtocolError("accept-unsent", f"{src} has {msg.have} of {self.topic}")
 
     def _start_for(self, position: int, msg: Accept) -> int:
         """Where a receiver begins that is owed all after `position`."""
@@ -213,23 +222,23 @@ class Outgoing(Stream):
             start = min(start, late)
         return start
 
-    def on_reject(self, src: NodeId, reason: str, now: float) -> None:
+    def on_reject(self, seat: Seat, reason: str, now: float) -> None:
         """A receiver does not want it."""
-        relation = self.relations.get(src)
+        relation = self.relations.get(seat)
         if relation is None:
             return
-        self.shunned[src] = reason
+        self.shunned[seat] = reason
         if relation.inherited:
             self._orphan(relation, now)  # it is new in its office, and may hear of others yet
         else:
-            del self.relations[src]
+            del self.relations[seat]
             self.settled(now)
 
-    def on_leave(self, src: NodeId, now: float) -> None:
+    def on_leave(self, seat: Seat, now: float) -> None:
         """A receiver closed."""
-        if self.relations.pop(src, None) is not None:
-            self.shunned[src] = "left"
-            self._tell_left(src)
+        if self.relations.pop(seat, None) is not None:
+            self.shunned[seat] = "left"
+            self._tell_left(seat.peer)
             self.settled(now)
 
     def _tell_left(self, peer: NodeId) -> None:
@@ -237,16 +246,16 @@ class Outgoing(Stream):
 
     def fail(self, relation: Relation, reason: str, now: float) -> None:
         """Wait for a receiver no longer, and tell it so."""
-        if self.relations.pop(relation.peer, None) is None:
+        if self.relations.pop(relation.seat, None) is None:
             return
-        self.shunned[relation.peer] = reason
+        self.shunned[relation.seat] = reason
         self.core.counts.failed_subscribers += 1
-        self._say_failed(relation.peer, reason)
+        self._say_failed(relation.seat, reason)
         self.core.effects.emit(SubscriberFailed(self.topic, relation.peer, self.key[1], reason))
         self.settled(now)
 
-    def _say_failed(self, peer: NodeId, reason: str) -> None:
-        self.core.effects.send(peer, Failed(*self.key, reason))
+    def _say_failed(self, seat: Seat, reason: str) -> None:
+        self.core.effects.send(seat.peer, Failed(*self.key, reason, seat.relay))
 
     # -- sending --------------------------------------------------------------------------------
 
@@ -262,8 +271,8 @@ class Outgoing(Stream):
                 and relation.sent >= before
                 and (chunk.end - relation.acked_end <= window or relation.acked_end >= begin)
             ]
-            members = [relation.peer for relation in ready if not relation.stands_for]
-            self._send_to_all(chunk, members, [relation.peer for relation in ready])
+            members = [relation.peer for relation in ready if not relation.flags]
+            self._send_to_all(chunk, members, [one.peer for one in ready if one.flags])
             for relation in ready:
                 self._was_sent(relation, chunk, now)
         else:
@@ -271,7 +280,7 @@ class Outgoing(Stream):
             self._beat_soon(now, FIRST_BEAT)
 
     def _tell(self, relation: Relation, flags: int = 0) -> None:
-        self.core.effects.send(relation.peer, self._progress(flags))
+        self.core.effects.send(relation.peer, self._progress(flags | relation.flags))
 
     def _pump(self, relation: Relation, now: float) -> None:
         """Send what a receiver did not get yet, as far as its window is open."""
@@ -283,7 +292,7 @@ class Outgoing(Stream):
             begin = chunk.end - len(chunk.payload)
             if chunk.end - relation.acked_end > window and relation.acked_end < begin:
                 return
-            self.core.effects.send(relation.peer, self.data(chunk))
+            self.core.effects.send(relation.peer, self.data(chunk, relation.flags))
             self._was_sent(relation, chunk, now)
 
     def _was_sent(self, relation: Relation, chunk: Chunk, now: float) -> None:
@@ -317,15 +326,16 @@ class Outgoing(Stream):
                 budget -= len(chunk.payload)
                 relation.resent[chunk.first] = now
                 self.core.counts.resent += 1
-                self.core.effects.send(relation.peer, self.data(chunk))
+                self.core.effects.send(relation.peer, self.data(chunk, relation.flags))
 
     # -- answers --------------------------------------------------------------------------------
 
     def on_ack(self, src: NodeId, msg: Ack, now: float) -> None:
         """A receiver tells how far it is."""
-        relation = self.relations.get(src)
+        seat = Seat(src, msg.relay)
+        relation = self.relations.get(seat)
         if relation is None:
-            self._say_failed(src, self.shunned.get(src, "unknown"))
+            self._say_failed(seat, self.shunned.get(seat, "unknown"))
             return
         if relation.receiver != msg.receiver:
             self.core.counts.stray += 1
@@ -364,7 +374,8 @@ class Outgoing(Stream):
             relation.sent = max(relation.sent, relation.acked)
             relation.acked_end = self.history.offset(relation.acked)
             if relation.operational:
-                self.core.effects.send(relation.peer, Begin(*self.key, start))
+                begin = Begin(*self.key, start, relation.seat.relay)
+                self.core.effects.send(relation.peer, begin)
 
     def _check_ack(self, src: NodeId, msg: Ack) -> None:
         newest = self.history.newest

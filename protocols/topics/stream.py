@@ -6,7 +6,7 @@ What each receiver has is the business of `sending.py`, on top of this.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import inf
 from typing import TypeAlias
 
@@ -16,8 +16,9 @@ from protocols.topics import tree
 from protocols.topics.config import TopicConfig
 from protocols.topics.core import Core
 from protocols.topics.history import Chunk, History
-from protocols.topics.messages import LAST, LOST, Data, Nack, Range, StreamKey
+from protocols.topics.messages import LAST, LOST, RELAY, Data, Nack, Range, StreamKey
 from protocols.topics.modes import Mode
+from protocols.topics.relation import Seat
 
 Resent: TypeAlias = dict[tuple[NodeId, int], float]
 """When which chunk was sent again to whom."""
@@ -49,8 +50,8 @@ class Stream(ABC):
     def gateways(self) -> list[NodeId]:
         """Who takes part for others: they get everything directly."""
 
-    def _choose_route(self, wanted: dict[NodeId, str]) -> None:
-        members = sum(1 for zone in wanted.values() if not zone)
+    def _choose_route(self, wanted: Iterable[Seat]) -> None:
+        members = sum(1 for seat in wanted if not seat.relay)
         settings = self.core.settings
         if members >= settings.tree_from:
             self._in_tree = True
@@ -58,22 +59,19 @@ class Stream(ABC):
             self._in_tree = False
 
     def _send_to_all(
-        self, chunk: Chunk, members: Iterable[NodeId], others: Iterable[NodeId]
+        self, chunk: Chunk, members: Sequence[NodeId], gateways: Sequence[NodeId]
     ) -> None:
-        """Send a chunk to members by the present route, and to others directly."""
-        data = self.data(chunk)
-        direct = dict.fromkeys(others)
+        """Send a chunk to members by the present route, and to gateways directly."""
+        self._cast(self.data(chunk), members)
+        if gateways:
+            self.core.effects.send(gateways, self.data(chunk, RELAY))
+
+    def _cast(self, data: Data, members: Sequence[NodeId]) -> None:
         if self._in_tree:
             tree.cast(self.core, data)
-            for member in members:  # me too: a tree never comes back to its root
-                if member != self.core.me:
-                    direct.pop(member, None)
-                else:
-                    direct[member] = None
-        else:
-            direct.update(dict.fromkeys(members))
-        if direct:
-            self.core.effects.send(tuple(direct), data)
+            members = [self.core.me] if self.core.me in members else []  # a tree begins at me
+        if members:
+            self.core.effects.send(members, data)
 
     def data(self, chunk: Chunk, flags: int = 0) -> Data:
         """A chunk as it travels."""
@@ -102,11 +100,12 @@ class Stream(ABC):
     def on_nack(self, src: NodeId, msg: Nack, now: float, resent: Resent) -> None:
         """Send again what is still here, and tell what is not."""
         check_ranges(src, msg.gaps, 0)
+        flags = RELAY if msg.relay else 0
         not_before = now - self.core.settings.resend_after
         budget = self.config.window_bytes
         for first, last in msg.gaps:
             if first < self.history.oldest:
-                self.core.effects.send(src, self._progress())
+                self.core.effects.send(src, self._progress(flags))
             for chunk in self.history.overlapping(first, last):
                 if resent.get((src, chunk.first), -inf) > not_before:
                     self.core.counts.suppressed += 1
@@ -116,7 +115,7 @@ class Stream(ABC):
                 budget -= len(chunk.payload)
                 resent[src, chunk.first] = now
                 self.core.counts.resent += 1
-                self.core.effects.send(src, self.data(chunk))
+                self.core.effects.send(src, self.data(chunk, flags))
 
     def drop_old(self, now: float) -> None:
         """Without acks: forget what is over the bounds."""
@@ -144,15 +143,10 @@ class Stream(ABC):
 
     def _check_beat(self, now: float) -> float:
         if now >= self._beat_at:
-            progress = self._progress()
+            self._cast(self._progress(), self._targets)
             gateways = self.gateways()
-            if self._in_tree:
-                tree.cast(self.core, progress)
-                others = [*gateways, *(p for p in self._targets if p == self.core.me)]
-            else:
-                others = [*self._targets, *gateways]
-            if others:
-                self.core.effects.send(tuple(dict.fromkeys(others)), progress)
+            if gateways:
+                self.core.effects.send(gateways, self._progress(RELAY))
             self._beat_pause = min(self._beat_pause * 2, self.core.settings.heartbeat)
             self._beat_at = now + self._beat_pause
         return self._beat_at
