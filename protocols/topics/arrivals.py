@@ -64,8 +64,22 @@ class Arrivals:
             return
         if stream is None:
             stream = self._open_relay(src, msg, now) if msg.relay else self._open(src, msg, now)
+        elif src != stream.source and self._is_served(stream, src, now):
+            self._core.effects.send(src, Reject(*key_of(msg), "served", msg.relay))
+            return
         if stream is not None:
             stream.accept(src, msg, now)
+
+    def _is_served(self, stream: Incoming, src: NodeId, now: float) -> bool:
+        """Whether a stream is in better hands: two gateways of a zone offer it, for a while."""
+        core = self._core
+        if stream.relay is not None:
+            better = src in core.book.remote_gateways(stream.topic) or src == stream.key[0]
+        else:
+            better = src in (core.book.gateway_of(stream.topic), stream.key[0])
+        quiet = now - stream.heard_at > QUIET * core.settings.heartbeat
+        detached = stream.relay is not None and not stream.relay.attached
+        return not (better or quiet or detached or stream.lost_at is not None)
 
     def _open(self, src: NodeId, msg: Offer, now: float) -> Incoming | None:
         """Take it in for subscriptions of this node."""
@@ -112,9 +126,13 @@ class Arrivals:
 
     def call_for(self, stream: Incoming, *others: NodeId) -> None:
         """Ask whoever may send a stream for an offer: its source does not."""
-        gateway = self._core.book.gateway_of(stream.topic)
-        outside = stream.key[0] not in self._core.members and stream.relay is None
-        wanted = (*others, *((gateway,) if gateway is not None and outside else ()))
+        book, wanted = self._core.book, [*others]
+        if stream.key[0] not in self._core.members:
+            if stream.relay is not None:
+                far = book.remote_gateways(stream.topic)
+                wanted += [peer for peer, one in far.items() if one.publishes]
+            elif (gateway := book.gateway_of(stream.topic)) is not None:
+                wanted.append(gateway)
         for peer in dict.fromkeys(wanted):
             self._core.effects.send(peer, Knock(stream.topic))
 

@@ -84,7 +84,7 @@ class Bridge:
         """Ask for streams that should be here and are not: the first call may be lost."""
         arriving: dict[str, dict[NodeId, None]] = {}
         for stream in streams:
-            if stream.relay is not None:
+            if stream.relay is not None and stream.relay.attached:
                 arriving.setdefault(stream.topic, {})[stream.source] = None
         for topic in self._topics:
             self._call(topic, arriving.get(topic, {}), now)

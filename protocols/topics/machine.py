@@ -295,7 +295,7 @@ class Topics(OverlayProtocol):
     def _on_leave(self, src: NodeId, msg: Leave, now: float) -> None:
         out = self._departures.get(key_of(msg))
         if out is not None:
-            out.on_leave(Seat(src, msg.relay), now)
+            out.on_leave(Seat(src, msg.relay), now, moved=msg.moved)
             self._settle(out.key, now)
 
     def _on_failed(self, src: NodeId, msg: Failed, now: float) -> None:
@@ -303,6 +303,7 @@ class Topics(OverlayProtocol):
         stream = self._streams.get((msg.origin, msg.stream, msg.relay))
         if stream is None or stream.source != src or stream.over:
             return
+        stream.detach(now)
         told = msg.reason not in (GONE, MOVED)  # else its successor goes on where it was
         if told and stream.subscriptions and stream.begun:
             self.effects.emit(SubscriptionFailed(stream.topic, *stream.key, msg.reason))

@@ -156,6 +156,7 @@ class Leave(Message, frozen=True, tag=121):
     origin: WireName
     stream: Number
     relay: bool = False
+    moved: bool = False  # since somebody else sends it to me
 
 
 class Knock(Message, frozen=True, tag=122):

@@ -102,13 +102,22 @@ class Incoming:
         """Take part, from where we are; or from where the sender says, if we are new to it."""
         if src != self.source:
             if self.mode is Mode.ACK and self.begun:
-                self.core.effects.send(self.source, Leave(*self.id))
+                self.core.effects.send(self.source, Leave(*self.id, moved=True))
             self.source = src
             self._asked_accept = -inf
         self.heard_at = now
         self.lost_at = None
+        if self.relay is not None and not self.relay.attached:
+            self.relay.attached = True
+            self.relay.review(now)
         self._ack_bytes = max(1, int(offer.window * self.core.settings.ack_share))
         self._send_accept(now)
+
+    def detach(self, now: float) -> None:
+        """The source sends no more: those behind a relay must not wait here."""
+        if self.relay is not None and self.relay.attached:
+            self.relay.attached = False
+            self.relay.release(now)
 
     def _send_accept(self, now: float) -> None:
         if now - self._asked_accept < self.core.settings.resend_after:

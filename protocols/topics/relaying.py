@@ -45,11 +45,12 @@ class Relay(Outgoing):
         super().__init__(core, key, topic, mode, config, newest=0)
         self._wanted = wanted
         self.progressed: Progressed = _nobody_waits
+        self.attached = True  # somebody sends to this node
         self._begun = False
 
     def wanted(self) -> dict[Seat, str]:
         """Those behind it, as seen from the publisher."""
-        return self._wanted() if self._begun else {}
+        return self._wanted() if self._begun and self.attached else {}
 
     def begin(self, start: int, now: float) -> None:
         """The source says where it begins: those behind can be greeted."""

@@ -119,6 +119,7 @@ class Outgoing(Stream):
     def _orphan(self, relation: Relation, now: float) -> None:
         """Its successor may take over from where it was."""
         del self.relations[relation.seat]
+        self._say_failed(relation.seat, MOVED)
         if relation.operational or relation.inherited:
             until = now + self.core.settings.fail_after
             position, _ = self.orphans.get(relation.stands_for, (relation.acked, 0.0))
@@ -170,6 +171,9 @@ class Outgoing(Stream):
             if relation is not None and not relation.operational:
                 self._offer(relation, now)
         self.review(now)
+        seat = Seat(peer, relay=True)
+        if seat not in self.relations:
+            self._say_failed(seat, MOVED)  # harmless to who is no gateway
 
     def on_accept(self, src: NodeId, msg: Accept, now: float) -> None:
         """A receiver takes part, or wants to hear once more where it begins."""
@@ -234,15 +238,29 @@ class Outgoing(Stream):
             del self.relations[seat]
             self.settled(now)
 
-    def on_leave(self, seat: Seat, now: float) -> None:
-        """A receiver closed."""
-        if self.relations.pop(seat, None) is not None:
-            self.shunned[seat] = "left"
+    def on_leave(self, seat: Seat, now: float, *, moved: bool) -> None:
+        """A receiver closed, or gets it from somebody else."""
+        relation = self.relations.get(seat)
+        if relation is None:
+            return
+        self.shunned[seat] = "left"
+        if moved and seat.relay:
+            self._orphan(relation, now)  # it may come back: what it lacks stays for a while
+        else:
+            del self.relations[seat]
             self._tell_left(seat.peer)
             self.settled(now)
 
     def _tell_left(self, peer: NodeId) -> None:
         self.core.effects.emit(SubscriberLeft(self.topic, peer, self.key[1]))
+
+    def release(self, now: float) -> None:
+        """This node has nothing more to send: let all receivers look for somebody else."""
+        for relation in list(self.relations.values()):
+            del self.relations[relation.seat]
+            self._say_failed(relation.seat, MOVED)
+        self.orphans.clear()
+        self.settled(now)
 
     def fail(self, relation: Relation, reason: str, now: float) -> None:
         """Wait for a receiver no longer, and tell it so."""
