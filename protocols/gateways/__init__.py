@@ -38,7 +38,9 @@ the old one nothing: there the lines are doubted. So a predecessor stands for a 
 successor is known everywhere, and a new home that knows little makes nobody drop a gateway:
 gateways add up what all homes told. A home that dies is replaced by its ring successor, which has
 its lines (REPLICAS) and uses them while delegates, which see the ring change, tell it theirs
-(INTERESTS). A zone that is split has a gateway in each part; both are told to the others.
+(INTERESTS). A home tells a gateway its own line only once delegates had time to tell what they
+know: whoever has it knows all others (`knows_remote`). A zone that is split has a gateway in each
+part; both are told to the others.
 
 Patterns cannot be hashed. Members tell theirs by the attribute `patterns`, a line for each; a
 delegate tells a bounded summary of them all, perhaps wider, by the same attribute in the

@@ -23,7 +23,7 @@ class GatewaysSettings(Settings, frozen=True, kw_only=True):
     ] = 5.0
     linger: Annotated[
         float, bounded("s", 0.1, 3600, "what nobody withdrew and nobody tells any more still holds")
-    ] = 15.0
+    ] = 10.0
     expire: Annotated[
         float, bounded("s", 0.5, 86_400, "a home that is silent for so long is forgotten")
     ] = 20.0

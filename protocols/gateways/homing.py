@@ -18,6 +18,9 @@ from protocols.gateways.names import topic_id
 from protocols.gateways.reading import Reader, owner_of
 from protocols.gateways.writing import Writer
 
+VERSED = "versed"
+HEARSAY = 3  # × confirm in which delegates tell a new home what they know, in spite of loss
+
 
 class Home:
     """Of every topic whose id this node is responsible for on the management zone's ring.
@@ -35,6 +38,7 @@ class Home:
         self._names: dict[Vid, str] = {}
         self._known: dict[NodeId, Party] = {}  # whose address was told to the driver
         self._successor: NodeId | None = None
+        self._versed = False  # whether delegates had time to tell everything
         self._patterns: dict[Scope, tuple[NodeId, tuple[str, ...]]] = {}  # zone: whom to tell
 
     @property
@@ -110,8 +114,9 @@ class Home:
                 writer.withdraw(Book.REPLICAS, self._successor, key, now)
         for name, stake in after.items():
             key = key_for(topic, name)
-            for other in after:  # its own line tells a gateway that its home knows of it
-                writer.put(Book.ROSTERS, other, key, stake, now)
+            for other in after:
+                if other != name or self._versed:
+                    writer.put(Book.ROSTERS, other, key, stake, now)
             if self._successor is not None:
                 writer.put(Book.REPLICAS, self._successor, key, stake, now)
 
@@ -141,7 +146,7 @@ class Home:
 
     def entered(self, now: float) -> None:
         """This node is in the management zone."""
-        self.follow(now)
+        self.follow(now, grew=True)
         self.review_zones(now)
 
     def left(self) -> None:
@@ -151,10 +156,14 @@ class Home:
         self._names.clear()
         self._patterns.clear()
         self._successor = None
+        self._core.timers.cancel(VERSED)
 
-    def follow(self, now: float) -> None:
-        """The ring changed: some topics are mine now, others are not any more."""
+    def follow(self, now: float, *, grew: bool) -> None:
+        """The ring changed: some topics are mine now (`grew`), others are not any more."""
         core = self._core
+        if grew:
+            self._versed = False
+            core.timers.set(VERSED, now + HEARSAY * core.settings.confirm)
         successors = core.managers.ring.successors(core.me, 1)
         successor = successors[0] if successors else None
         if successor != self._successor:
@@ -169,6 +178,16 @@ class Home:
         for book in (Book.INTERESTS, Book.REPLICAS):
             topics.update(dict.fromkeys(self._reader.topics(book)))
         self.settle(topics, now)
+
+    def on_versed_alarm(self, now: float) -> None:
+        """All delegates had time to tell what they know: what a gateway was told is complete.
+
+        Each gateway's own line says so, once it has it from this home.
+        """
+        self._versed = True
+        for topic, gateways in self._told.items():
+            for name, stake in gateways.items():
+                self._writer.put(Book.ROSTERS, name, key_for(topic, name), stake, now)
 
     # -- zones that subscribe by patterns -------------------------------------------------------
 

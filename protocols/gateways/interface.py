@@ -43,7 +43,8 @@ class GatewayBook(Protocol):
         """At the topic's gateway: the gateways of all other interested zones."""
 
     def knows_remote(self, topic: str) -> bool:
-        """Whether `remote_gateways` is what a home told, or there are no other zones."""
+        """Whether a home that had time to hear of all told `remote_gateways`, or there is no other
+        zone; false: somebody who is not in it may be interested."""
 
     def local_publishers(self, topic: str) -> tuple[NodeId, ...]:
         """At the topic's gateway: the members of this zone that declared to publish to it."""

@@ -32,7 +32,7 @@ from protocols.gateways.events import (
     TopicKnown,
     TopicUnknown,
 )
-from protocols.gateways.homing import Home
+from protocols.gateways.homing import VERSED, Home
 from protocols.gateways.interface import PATTERNS, May, RemoteGateway
 from protocols.gateways.ledger import PUBLISHES, Book, Stake
 from protocols.gateways.messages import (
@@ -322,6 +322,8 @@ class Gateways(OverlayProtocol):
             self._flush(now)
         elif key == REVIEW:
             self._review(now)
+        elif key == VERSED:
+            self._home.on_versed_alarm(now)
         elif isinstance(key, tuple):
             if key[0] == QUESTION:
                 self._questions.on_timeout(key[1], now)
@@ -372,7 +374,7 @@ class Gateways(OverlayProtocol):
             new, gone = core.managers.follow(management.view, managers)
             if new or gone:
                 self._envoy.follow_managers(new, gone, now)
-                self._home.follow(now)
+                self._home.follow(now, grew=bool(gone))
             for name in gone:
                 for book in (Book.REPLICAS, Book.EXISTING):
                     self._writer.drop(book, name)

@@ -62,8 +62,14 @@ class Gatekeeper:
         return self._remote.get(topic, NOBODY)
 
     def knows_remote(self, topic: str) -> bool:
-        """Whether a home told this node who else is interested, or there is nobody else."""
-        return not self._others() or bool(self._reader.holders(Book.ROSTERS, topic))
+        """Whether a home that heard of all told this node who else is interested.
+
+        It says so by this node's own line; without another zone there is nobody to be told of.
+        """
+        if not self._others():
+            return True
+        told = self._reader.holders(Book.ROSTERS, topic).values()
+        return any(one.party is not None and one.party.gateway == self._core.me for one in told)
 
     def declared(self, topic: str, flag: int) -> dict[NodeId, None]:
         """Members that declared that, and may."""

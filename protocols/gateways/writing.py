@@ -133,12 +133,13 @@ class Writer:
             self.drop(book, peer)
 
     def greet(self, peer: NodeId, now: float) -> None:
-        """That peer begins a life and knows nothing: compare soon."""
+        """That peer begins a life and knows nothing: compare at once."""
+        core = self._core
         for book in Book:
             ledger = self._ledgers.get((book, peer))
             if ledger is not None:
                 ledger.unanswered = 0
-                self._core.timers.hasten((COMPARE, book, peer), now + self._core.settings.confirm)
+                core.timers.hasten((COMPARE, book, peer), now + core.settings.batch_delay)
 
     def _soon(self, book: Book, peer: NodeId, now: float) -> None:
         self._changed[book, peer] = None
@@ -155,8 +156,7 @@ class Writer:
             if ledger is None or not ledger.pending:
                 continue
             pending, ledger.pending = ledger.pending, {}
-            ledger.unanswered = 0
-            core.timers.set((COMPARE, book, peer), now + self._pause(core.settings.confirm))
+            core.timers.hasten((COMPARE, book, peer), now + self._pause(core.settings.confirm))
             settings = core.settings
             for sheet in sheets(
                 pending.items(), most=settings.page_lines, most_bytes=settings.page_bytes

@@ -46,6 +46,7 @@ def supervisor() -> tuple[GatewaysNode, str]:
     node.zone("b", "db")
     node.enter()
     node.settle()
+    node.pass_time(3.0)
     return node, home_among("me", "da", "db")["me"]
 
 
@@ -53,7 +54,7 @@ def test_a_home_tells_the_gateways_of_each_other() -> None:
     node, topic = supervisor()
     node.told("da", Book.INTERESTS, (topic, PUB), by=party("ga", "a"))
     node.pass_time(0.05)
-    assert rosters(node.sent()) == {}
+    assert rosters(node.sent()) == {"ga": {(topic, "ga", PUB)}}, "it learns that it is known"
     node.told("db", Book.INTERESTS, (topic, SUB), by=party("gb", "b"))
     node.pass_time(0.02)
     effects = node.effects.recorded
@@ -61,7 +62,10 @@ def test_a_home_tells_the_gateways_of_each_other() -> None:
         effect for effect in effects if isinstance(getattr(effect, "event", 0), ContactLearned)
     ]
     assert len(learned) == 1
-    assert rosters(node.sent()) == {"ga": {(topic, "gb", SUB)}, "gb": {(topic, "ga", PUB)}}
+    assert rosters(node.sent()) == {
+        "ga": {(topic, "gb", SUB)},
+        "gb": {(topic, "ga", PUB), (topic, "gb", SUB)},
+    }
     node.told("db", Book.INTERESTS, (topic, 0), by=party("gb", "b"))
     node.pass_time(0.05)
     assert rosters(node.sent()) == {"ga": {(topic, "gb", 0)}}
@@ -92,7 +96,10 @@ def test_a_successor_goes_on_with_what_the_home_knew() -> None:
     node.pass_time(0.2)
     assert set(node.gateways.home_of()[topic]) == {"gx", "gy"}
     assert rosters(node.sent()) == {"gx": {(topic, "gy", SUB)}, "gy": {(topic, "gx", PUB)}}
-    node.pass_time(31.0)
+    node.pass_time(3.0)
+    told = {"gx": {(topic, "gx", PUB)}, "gy": {(topic, "gy", SUB)}}
+    assert rosters(node.sent()) == told, "only now it may have heard of all"
+    node.pass_time(28.0)
     assert node.gateways.home_of() == {}, "nobody told it again"
 
 

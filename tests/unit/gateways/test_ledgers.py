@@ -19,8 +19,9 @@ from protocols.gateways.messages import (
     Line,
     Party,
 )
+from protocols.membership.events import MemberFailed
 from tests.recording import Send
-from tests.unit.gateways.node import GatewaysNode, digest, party
+from tests.unit.gateways.node import ZONE, GatewaysNode, digest, party
 
 PUB, SUB = 1, 2
 
@@ -93,6 +94,30 @@ def test_who_says_it_differs_reads_page_by_page() -> None:
     (none,) = node.sent(LedgerPage)
     assert isinstance(none.msg, LedgerPage)
     assert (none.msg.lines, none.msg.more) == ((), False)
+
+
+def test_a_peer_that_begins_a_new_life_is_compared_with_at_once() -> None:
+    node = GatewaysNode()
+    node.joins("far")
+    node.settle()
+    topic = gateway_among("me", "far")["far"]
+    node.declare(topic, subscribes=True)
+    node.settle()
+    node.hear(MemberFailed(ZONE, "far", restarted=True))
+    node.joins("far")
+    node.pass_time(0.02)
+    assert node.sent() == [Send("far", digest(Book.DECLARATIONS, (topic, SUB)))]
+
+
+def test_changes_without_end_put_no_comparison_off() -> None:
+    node = GatewaysNode()
+    node.joins("far")
+    node.settle()
+    topic = gateway_among("me", "far")["far"]
+    for at in range(20):
+        node.declare(topic, subscribes=bool(at % 2), publishes=True)
+        node.pass_time(0.1)
+    assert node.sent(LedgerDigest)
 
 
 def test_the_last_withdrawal_ends_the_ledger_once_the_peer_agreed() -> None:

@@ -273,6 +273,21 @@ def test_rosters_of_several_homes_add_up_and_only_a_withdrawal_takes_away() -> N
     assert list(node.gateways.remote_gateways("a")) == ["gc"]
 
 
+def test_a_gateway_knows_whether_a_home_told_it_anything() -> None:
+    node = GatewaysNode()
+    node.joins("x")
+    node.settle()
+    node.told("x", Book.DECLARATIONS, ("a", PUB))
+    node.settle()
+    assert node.gateways.knows_remote("a"), "there is no other zone"
+    node.zone("other", "o")
+    assert not node.gateways.knows_remote("a")
+    node.told("h", Book.ROSTERS, ("a", PUB), by=party("me", ZONE))
+    node.settle()
+    assert node.gateways.knows_remote("a"), "its home knows it, and nobody else"
+    assert node.gateways.remote_gateways("a") == {}
+
+
 def test_a_gateway_is_not_remote_while_it_is_in_the_same_view() -> None:
     node = GatewaysNode()
     node.joins("x")

@@ -8,13 +8,14 @@ from nodes.zone_recipe import CertifiedRights, ZoneSetup, supervisor, zone_membe
 from overlay.errors import LocalProtocolError
 from overlay.security.rights import Rights
 from overlay.sim import Simulator
+from protocols.gateways import Gateways
 from protocols.membership.machine import Membership
 from protocols.zones import MANAGEMENT, SUPERVISOR, Zones
 
 RIGHTS = {
     "member": Rights(zones=("lab",)),
     "boss": Rights(roles=(SUPERVISOR,)),
-    "guest": Rights(subscribe=("**",)),
+    "guest": Rights(publish=("guests/*",), subscribe=("**",)),
 }
 
 
@@ -30,6 +31,11 @@ def test_certificates_decide_where_they_are_known() -> None:
     assert not rights.may_be("member", SUPERVISOR)
     assert rights.may_join("unheard-of", "lab")
     assert rights.may_be("unheard-of", SUPERVISOR)
+    assert rights.may_use("guest", "publish", "guests/1")
+    assert not rights.may_use("guest", "publish", "hall/1")
+    assert rights.may_use("guest", "subscribe", "hall/1")
+    assert not rights.may_use("member", "subscribe", "hall/1")
+    assert rights.may_use("unheard-of", "publish", "hall/1")
 
 
 def test_a_base_zone_may_not_be_the_management_zone() -> None:
@@ -56,7 +62,8 @@ def test_zones_can_be_removed_from_a_running_node() -> None:
     sim = Simulator(1)
     sim.add_node("a", zone_member("lab", ZoneSetup()))
     sim.run_for(1.0)
-    sim.remove_instance("a", sim.protocol("a", Zones))
+    for kind in (Gateways, Zones):
+        sim.remove_instance("a", sim.protocol("a", kind))
     sim.run_for(20.0)
     assert [instance.key for instance in sim.host("a").instances] == ["membership@lab"]
     assert list(sim.nodes["a"].effects) == ["membership@lab"]
