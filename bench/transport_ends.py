@@ -16,6 +16,7 @@ import zmq
 
 ALONE = 150  # s; longer than any measurement takes
 WARM_UP = 200  # messages of a latency run that are not counted
+FLOOD = {"count": 1 << 40, "size": 1 << 20, "window": 32 << 20}  # beside a latency run: no end
 
 
 def emit(**values: Any) -> None:
@@ -103,9 +104,11 @@ def our_end(options: dict[str, Any]) -> None:
         options["role"],
         overlay="bench",
         credentials=keys,
-        net=NetSettings(bind=("tcp://127.0.0.1:0",)),
+        net=NetSettings(bind=("tcp://127.0.0.1:0",), **options.get("net", {})),
     )
     load = driver.host.add(Load, options)
+    beside = options.get("beside")
+    flood = driver.host.add(Load, {**FLOOD, **beside}, scope="flood") if beside else None
 
     async def receive() -> None:
         done = trio.Event()
@@ -134,6 +137,8 @@ def our_end(options: dict[str, Any]) -> None:
             await nursery.start(driver.run)
             driver.meet(f"127.0.0.1:{options['port']}")
             await met.wait()
+            if flood is not None:
+                driver.call(flood.begin, "receiver")
             if options["latency"]:
                 due = trio.current_time()
                 for _ in range(options["count"]):

@@ -29,6 +29,10 @@ class Message(msgspec.Struct, frozen=True, array_like=True, gc=False):
     `payload: bytes`: only that one travels as a frame of its own.
     """
 
+    bulk: ClassVar[bool] = False
+    """True in a class whose messages may wait: they go by the bulk lane of a link, which all
+    others overtake."""
+
 
 class Event(msgspec.Struct, frozen=True):
     """A fact that one protocol tells its siblings and the application, in the past tense."""
@@ -114,8 +118,11 @@ class Effects(ABC):
 
     @abstractmethod
     def send(self, to: NodeId | Sequence[NodeId], msg: Message) -> None:
-        """Send over the link to `to`, in order; to several peers it is encoded once.
+        """Send over the link to `to`; to several peers it is encoded once.
 
+        A link has two lanes, and each keeps its order: one for classes with `bulk`, one for all
+        others, which go first. A message longer than `limits.frame_bytes` goes in pieces between
+        those of the bulk lane, whatever its class: any other may overtake it.
         Best effort: a full queue or a broken link drops it and counts that.
         """
 

@@ -111,6 +111,13 @@ def _print_overview(nodes: list[dict[str, Any]]) -> None:
 
 def _print_details(node: dict[str, Any]) -> None:
     driver = node["driver"]
+    if driver["links"]:
+        columns = ("link to", "state", "waiting bytes", "bulk waiting")
+        rows = [
+            (link["peer"] or link["endpoint"], link["state"], link["waiting"], link["bulk_waiting"])
+            for link in driver["links"]
+        ]
+        print_table(columns, rows, title=node["name"])
     for title, counts in (("refused", driver["refusals"]), ("counters", driver["counters"])):
         if counts:
             print_table((title, "count"), sorted(counts.items()), title=node["name"])

@@ -35,11 +35,21 @@ class NetSettings(Settings, frozen=True, kw_only=True):
         float, bounded("s", 0.5, 3600, "messages for a peer out of reach wait so long at most")
     ] = 10.0
     link_bytes: Annotated[
-        int, bounded("bytes", 65_536, 1 << 30, "what may wait for one peer; more is dropped")
+        int,
+        bounded("bytes", 65_536, 1 << 30, "what may wait in each lane of a link; more is dropped"),
     ] = 72 << 20
     link_frames: Annotated[
         int, bounded("frames", 1, 10_000, "ZeroMQ's high-water mark of one link")
     ] = 16
+    bulk_ahead: Annotated[
+        int,
+        bounded(
+            "bytes",
+            4096,
+            1 << 30,
+            "bulk on its way to one peer, which nothing overtakes: at least rate x round trip",
+        ),
+    ] = 4 << 20
     tick_bytes: Annotated[
         int, bounded("bytes", 4096, 1 << 30, "what one tick takes in before others get their turn")
     ] = 4 << 20

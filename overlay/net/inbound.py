@@ -26,6 +26,7 @@ from overlay.wire.frames import (
     UNDECODABLE,
     Goodbye,
     Hello,
+    Mark,
     Piece,
     PieceStart,
     Refusal,
@@ -232,6 +233,7 @@ class Inbound:
         return False
 
     def _take_own(self, session: Session, messages: list[Any], now: float) -> None:
+        mark: Mark | None = None
         for msg in messages:
             try:
                 if type(msg) is PieceStart:
@@ -245,6 +247,8 @@ class Inbound:
                     if whole is not None:
                         self.messages_received += 1
                         self._deliver(session.name, whole[0], [whole[1]], now)
+                elif type(msg) is Mark:
+                    mark = msg
                 elif type(msg) is Goodbye:
                     session.leaving = True
                     if not (msg.idle or session.departed):
@@ -254,6 +258,8 @@ class Inbound:
                     raise RemoteProtocolError("unexpected-message", type(msg).__name__)
             except RemoteProtocolError as error:
                 self._blame(session.name, error)
+        if mark is not None:  # the last tells all, and a frame full of them gets one answer
+            self._reply(session.routing_id, mark)
 
     # -- strangers ----------------------------------------------------------------------------
 
@@ -327,7 +333,7 @@ class Inbound:
                 self._reply(session.routing_id, Refusal(error.reason[:256], error.detail[:256]))
                 self._lost(session, error.reason)
 
-    def _reply(self, routing_id: bytes, msg: Welcome | Refusal) -> None:
+    def _reply(self, routing_id: bytes, msg: Welcome | Refusal | Mark) -> None:
         try:
             self._router.send_multipart([routing_id, _ENCODER.encode(msg)], zmq.NOBLOCK)
         except zmq.ZMQError:

@@ -1,11 +1,12 @@
-"""One outgoing link: a queue, and a DEALER that is opened, watched and opened again.
+"""One outgoing link: two lanes, and a DEALER that is opened, watched and opened again.
 
     waiting ──due──▶ introducing ──key known──▶ connecting ──Welcome──▶ open
        ▲                  │ no answer               │ failed              │ broke
        └──────────────────┴─────────────────────────┴─────────────────────┘
 
 ZeroMQ's own reconnecting is off: it would go on for ever, tell nobody, and keep a key that the
-peer may have changed. Messages wait in the queue until the peer is there or `net.give_up`.
+peer may have changed. Messages wait in their lane (`lanes.py`) until the peer is there or
+`net.give_up`.
 """
 
 from __future__ import annotations
@@ -20,11 +21,13 @@ import zmq
 from overlay.errors import RemoteProtocolError
 from overlay.ids import NodeId
 from overlay.net.addresses import Endpoint
+from overlay.net.lanes import NOBLOCK, POLLOUT, Lanes
 from overlay.net.monitor import FAILED_HANDSHAKES, Monitor
 from overlay.protocol import Message
 from overlay.wire.frames import (
     FRAMEWORK_SCOPE,
     UNDECODABLE,
+    Mark,
     Refusal,
     Welcome,
 )
@@ -33,12 +36,11 @@ from overlay.wire.writer import BatchWriter
 if TYPE_CHECKING:
     from overlay.net.links import Links
 
-NOBLOCK = int(zmq.NOBLOCK)  # arithmetic with zmq's own flags is slow
-POLLIN, POLLOUT = int(zmq.POLLIN), int(zmq.POLLOUT)
+POLLIN = int(zmq.POLLIN)  # arithmetic with zmq's own flags is slow
 DOUBLINGS = 32  # of a pause at most: after a thousand the number would be no float any more
 FIRST_TURN = 0.2  # of net.connect_within: for each of several addresses, then twice as much
 
-_REPLY = msgspec.msgpack.Decoder(Welcome | Refusal)
+_REPLY = msgspec.msgpack.Decoder(Welcome | Refusal | Mark)
 _ENCODER = msgspec.msgpack.Encoder()
 
 
@@ -51,16 +53,13 @@ class State(Enum):
     OPEN = "open"
 
 
-class Link:
+class Link(Lanes):
     """The way to one peer; `name` is None while only its address is known."""
 
     __slots__ = (
-        "_dealer",
-        "_links",
         "_monitor",
         "_rng",
         "attempts",
-        "blocked",
         "candidates",
         "deadline",
         "dirty",
@@ -73,7 +72,6 @@ class Link:
         "used_at",
         "waiting_since",
         "welcomed",
-        "writer",
     )
 
     def __init__(
@@ -85,10 +83,10 @@ class Link:
         rng: Random,
         now: float,
     ) -> None:
+        super().__init__(links, writer, now)
         self.name = name
         self.candidates = candidates
         self.endpoint: Endpoint | None = None  # the one in use
-        self.writer = writer
         self.state = State.WAITING
         self.deadline = now  # when this state ends by itself
         self.failures = 0  # in a row
@@ -96,13 +94,10 @@ class Link:
         self.lost = False  # and told so
         self.reason = ""  # of the last failure
         self.dirty = False  # listed for the next flush
-        self.blocked = False  # ZeroMQ's queue is full
         self.welcomed = 0  # how often it was open
         self.used_at = now
         self.waiting_since: float | None = None  # since when messages wait in vain
-        self._links = links
         self._rng = rng
-        self._dealer: zmq.Socket[bytes] | None = None
         self._monitor: Monitor | None = None
 
     # -- sending ------------------------------------------------------------------------------
@@ -110,37 +105,35 @@ class Link:
     def flush(self) -> None:
         """Hand everything that waits to ZeroMQ, as far as it takes it."""
         if self.state is State.OPEN:
-            self.writer.pack()
+            self._pack()
         self.push()
 
     def push(self) -> None:
         """Hand the closed batches to ZeroMQ; the open one may still grow."""
-        writer = self.writer
         if self.state is not State.OPEN:
             if self.waiting_since is None:
                 self.waiting_since = self._links.now()
                 self._links.due(self.deadline)
             return
-        assert self._dealer is not None
-        links = self._links
-        frames = writer.frames
-        while frames:
-            parts, size = frames[0]
-            try:
-                if len(parts) == 1:
-                    self._dealer.send(parts[0], NOBLOCK)
-                else:
-                    self._dealer.send_multipart(parts, NOBLOCK, copy=False)
-            except zmq.Again:
-                # ZMQ_FD is silent about what a failed send took notice of: ask once more.
-                if int(self._dealer.get(zmq.EVENTS)) & POLLOUT:
-                    continue
-                self.blocked = True
-                return
-            writer.sent()
-            links.bytes_sent += size
-            links.frames_sent += 1
-        self.blocked = False
+        self._push_lanes()
+        # Sending may have swallowed the wake-up of a mark that came back, or of room in ZeroMQ.
+        while self.bulk is not None and self._window.awaited and self._found_more():
+            self._push_lanes()
+
+    def remind(self, now: float) -> None:
+        """Ask again how far the peer has read, if that is overdue."""
+        if self.state is State.OPEN and not self.blocked:
+            self._repeat_mark(now)
+
+    def _found_more(self) -> bool:
+        """Read one answer, if one waits; True when the lanes may have more to send now."""
+        dealer = self._dealer
+        assert dealer is not None
+        events = int(dealer.get(zmq.EVENTS))
+        if events & POLLIN:
+            self._on_reply(dealer.recv_multipart(NOBLOCK), self._links.now())
+            return self.state is State.OPEN
+        return self.blocked and bool(events & POLLOUT)
 
     # -- life ---------------------------------------------------------------------------------
 
@@ -164,6 +157,7 @@ class Link:
             dealer.curve_publickey, dealer.curve_secretkey = links.trust.curve
             dealer.curve_serverkey = curve_key
         self._dealer = dealer
+        self._window.reset()
         self._monitor = Monitor(dealer)
         for fd in (int(dealer.FD), self._monitor.fd):
             links.descriptors.watch(fd, self.look)
@@ -189,12 +183,17 @@ class Link:
         dealer = self._dealer
         if dealer is None:
             return
+        was_open = self._window.open
         events = int(dealer.get(zmq.EVENTS))
         while events & POLLIN and self._dealer is dealer:
             self._on_reply(dealer.recv_multipart(NOBLOCK), now)
             events = int(dealer.get(zmq.EVENTS)) if self._dealer is dealer else 0
-        if self.blocked and events & POLLOUT and self._dealer is dealer:
+        if self._dealer is not dealer:
+            return
+        if self.blocked and events & POLLOUT:
             self.flush()
+        elif self._window.open and not was_open:
+            self.push()  # a mark came back
 
     def _read_monitor(self, now: float) -> None:
         if self._monitor is None:
@@ -217,13 +216,18 @@ class Link:
             self.reason = f"{reply.reason}: {reply.detail}"
             self._links.refused_by(self, reply, now)
             self.fail(self.reason, now)
+        elif isinstance(reply, Mark):
+            try:
+                self._window.taken(reply.upto)
+            except RemoteProtocolError as error:
+                self._links.refuse(self.who, error, 1)
         elif self.state is State.CONNECTING:
             self._links.welcomed(self, reply, now)
 
     def opened(self, version: int, now: float) -> None:
         """The handshake is complete: send what waited."""
         self.state = State.OPEN
-        self.writer.version = version
+        self._speak(version)
         self.failures = 0
         self.attempts = 0
         self.lost = False
@@ -245,7 +249,7 @@ class Link:
         self.state = State.WAITING
         # Half of the pause is random: peers that lost the same node do not return in step.
         self.deadline = now + pause * (0.5 + 0.5 * self._rng.random())
-        if self.writer and self.waiting_since is None:
+        if self.waiting and self.waiting_since is None:
             self.waiting_since = now
         self._links.failed(self, reason, was_open, now)
 
@@ -262,7 +266,7 @@ class Link:
         """Begin again with the first address; False when the link is open, or not needed."""
         if self.state is State.OPEN:
             return False
-        needed = self.state is not State.WAITING or bool(self.writer)
+        needed = self.state is not State.WAITING or self.waiting
         self._drop_socket()
         self.state = State.WAITING
         self.attempts = 0
@@ -292,17 +296,23 @@ class Link:
         return self.name or str(self.endpoint or (self.candidates and self.candidates[0]))
 
     def close(self, goodbye: Message | None, linger: float) -> None:
-        """Close for good, after what waits and a goodbye."""
+        """Close for good, after what waits (bulk within its window) and a goodbye."""
+        if self.state is State.OPEN:
+            self.flush()  # may find the link broken
         if self.state is State.OPEN and self._dealer is not None:
             if goodbye is not None:
+                if self.bulk is not None:  # what may not go before Goodbye does not go at all
+                    self._links.counts["frames undelivered"] += self.bulk.discard()
                 self.writer.put(FRAMEWORK_SCOPE, goodbye)
-            self.flush()
+                self.flush()
             self._dealer.linger = int(linger * 1000)
         self._drop_socket()
         self.state = State.WAITING
 
     def _drop_socket(self) -> None:
         self.blocked = False
+        if self.bulk is not None:
+            self.bulk.begin_again()
         if self._dealer is None:
             return
         assert self._monitor is not None

@@ -17,6 +17,7 @@ from overlay.net.descriptors import Descriptors
 from overlay.net.link import Link, State
 from overlay.net.trust import Trust
 from overlay.protocol import Event, LinkLost, LinkUp, PeerMet, TurnedAway
+from overlay.wire.bulk import BulkLane
 from overlay.wire.frames import Goodbye, Hello, Refusal, Welcome
 from overlay.wire.sizes import Sizes
 from overlay.wire.writer import BatchWriter
@@ -71,7 +72,7 @@ class Links:
         self._unix_now = unix_now
         self._me = me
         self.limits = limits
-        self._sizes = sizes
+        self.sizes = sizes
         self._rng = rng
         self._announce = announce
         self._ask_who = ask_who
@@ -153,8 +154,12 @@ class Links:
 
     def _new_link(self, name: NodeId | None, candidates: tuple[Endpoint, ...]) -> Link:
         now = self.now()
-        writer = BatchWriter(self._sizes, self.limits, self.net.link_bytes, self.now)
+        writer = BatchWriter(self.sizes, self.limits, self.net.link_bytes, self.now)
         return Link(self, writer, name, candidates, self._rng, now)
+
+    def bulk_lane(self) -> BulkLane:
+        """The second lane of a link; most links never need it."""
+        return BulkLane(self.sizes, self.limits, self.net.link_bytes, self.now)
 
     def step(self, link: Link, now: float) -> None:
         """Do what is due for one link."""
@@ -231,6 +236,7 @@ class Links:
         if previous is None or previous.state is not State.OPEN:
             if previous is not None:
                 link.writer, previous.writer = previous.writer, link.writer
+                link.bulk, previous.bulk = previous.bulk, link.bulk
                 previous.close(None, 0)
             link.name = name
             link.candidates = self._book[name]
@@ -240,7 +246,7 @@ class Links:
     def failed(self, link: Link, reason: str, was_open: bool, now: float) -> None:
         """An attempt or an open link broke; that no address answers is news, but only once."""
         self.counts["links broken" if was_open else "attempts failed"] += 1
-        if link.writer or link.name is None:
+        if link.waiting or link.name is None:
             self.due(link.deadline)
         tried_all = link.attempts >= len(link.candidates)
         if link.name is not None and (was_open or tried_all) and not link.lost:
@@ -279,13 +285,14 @@ class Links:
             self.step(link, now)
             if link.state is State.OPEN:
                 link.look(now)  # sending may have swallowed the wake-up of a late refusal
-                if now - link.used_at > self.net.idle_close and not link.writer:
+                link.remind(now)
+                if now - link.used_at > self.net.idle_close and not link.waiting:
                     self._forget(link, Goodbye(idle=True))
                 continue
             if link.waiting_since is not None and now - link.waiting_since > self.net.give_up:
-                self.counts["frames undelivered"] += link.writer.discard()
+                self.counts["frames undelivered"] += link.discard()
                 link.waiting_since = None
-            if link.name is not None and not link.writer and link.state is State.WAITING:
+            if link.name is not None and not link.waiting and link.state is State.WAITING:
                 if now - link.used_at > self.net.give_up:
                     self._forget(link, None)
                     continue
@@ -296,6 +303,7 @@ class Links:
     def _forget(self, link: Link, goodbye: Goodbye | None) -> None:
         link.close(goodbye, 0.5)
         self.counts["messages dropped"] += link.writer.dropped  # they count although it is gone
+        self.counts["bulk messages dropped"] += link.dropped_bulk
         if link.name is not None and self.by_name.get(link.name) is link:
             del self.by_name[link.name]
             self.counts["links closed"] += 1
@@ -318,9 +326,10 @@ class Links:
         found["frames sent"] = self.frames_sent
         found["addresses forgotten"] = self._book.forgotten
         found["messages dropped"] += sum(link.writer.dropped for link in self)
+        found["bulk messages dropped"] += sum(link.dropped_bulk for link in self)
         return found
 
     @property
     def idle(self) -> bool:
         """True when no link that is open, or about to be, has anything left to send."""
-        return not any(link.writer for link in self if link.state is not State.WAITING)
+        return not any(link.waiting for link in self if link.state is not State.WAITING)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from overlay.ids import NodeId
+from overlay.net.link import Link
 from overlay.net.links import Links
 from overlay.protocol import Message, Scope
 from overlay.wire.sizes import Sizes
@@ -24,37 +25,28 @@ class Outbox:
 
     def send(self, to: NodeId, scope: Scope, msg: Message) -> None:
         """Queue for one peer; the first message for it begins to open a link."""
-        link = self._links.by_name.get(to)
-        if link is None:
-            self._send_first(to, scope, msg)
-            return
-        self._links.mark(link)
-        if not link.writer.put(scope, msg):
-            link.push()
-
-    def send_to_many(self, to: Sequence[NodeId], scope: Scope, msg: Message) -> None:
-        """Encode once, queue for each."""
-        if msg.__class__ in self._sizes.carriers:
-            for peer in to:  # its payload may be a part of its own: nothing to encode
-                self.send(peer, scope, msg)
-            return
-        size, raw = self._sizes.encoded(msg)
-        for peer in to:
-            link = self._links.by_name.get(peer)
-            if link is None:
-                self._send_first(peer, scope, msg)
-                continue
+        link = self._links.by_name.get(to) or self._open(to, scope, msg)
+        if link is not None:
             self._links.mark(link)
-            if not link.writer.put_encoded(scope, raw, size):
+            if not link.put(scope, msg):
                 link.push()
 
-    def _send_first(self, to: NodeId, scope: Scope, msg: Message) -> None:
-        if to == self._me:
-            if len(self.loopback) < LOOPBACK_CAP:
-                self.loopback.append((scope, msg))
-            else:
-                self.loopback_dropped += 1
-            return
-        link = self._links.to(to)
-        self._links.mark(link)
-        link.writer.put(scope, msg)
+    def send_to_many(self, to: Sequence[NodeId], scope: Scope, msg: Message) -> None:
+        """Encode once, queue for each; a payload that travels apart is the same for all."""
+        encoded = self._sizes.encoded(msg)
+        for peer in to:
+            link = self._links.by_name.get(peer) or self._open(peer, scope, msg)
+            if link is not None:
+                self._links.mark(link)
+                if not link.put_encoded(scope, encoded):
+                    link.push()
+
+    def _open(self, to: NodeId, scope: Scope, msg: Message) -> Link | None:
+        """Begin to open a link; None when the message is for the node itself."""
+        if to != self._me:
+            return self._links.to(to)
+        if len(self.loopback) < LOOPBACK_CAP:
+            self.loopback.append((scope, msg))
+        else:
+            self.loopback_dropped += 1
+        return None

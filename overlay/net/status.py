@@ -17,6 +17,8 @@ class LinkStatus(msgspec.Struct, frozen=True):
     idle: float  # s since it was used
     opened: int  # times
     reason: str  # of the last failure
+    waiting: int  # bytes
+    bulk_waiting: int  # bytes, in the lane of what may wait
 
 
 class SessionStatus(msgspec.Struct, frozen=True):
@@ -50,6 +52,8 @@ def link_status(link: Link, now: float) -> LinkStatus:
         now - link.used_at,
         link.welcomed,
         link.reason,
+        link.writer.queued,
+        link.bulk.queued if link.bulk is not None else 0,
     )
 
 

@@ -20,15 +20,17 @@ Sections: TypeAlias = list[Any]
 
 
 class Link:
-    """One direction between two nodes: ordered, as a ZeroMQ connection is."""
+    """One direction between two nodes: two lanes, each of them ordered."""
 
-    __slots__ = ("arrives", "free_at", "source", "target", "up")
+    __slots__ = ("arrives", "bulk_arrives", "bulk_free_at", "free_at", "source", "target", "up")
 
     def __init__(self, source: SimNode, target: SimNode) -> None:
         self.source = source
         self.target = target
         self.arrives = 0.0  # no later frame arrives before this
         self.free_at = 0.0  # when the line has sent what is queued
+        self.bulk_arrives = 0.0  # the same for what goes by the bulk lane
+        self.bulk_free_at = 0.0
         self.up = False
 
 
@@ -38,6 +40,7 @@ class SimNode:
     __slots__ = (
         "backlog",
         "born",
+        "bulk_outbox",
         "busy_until",
         "casts",
         "clock",
@@ -71,6 +74,7 @@ class SimNode:
         self.links: dict[NodeId, Link] = {}  # outgoing
         self.contacts: dict[NodeId, tuple[str, ...]] = {}
         self.outbox: dict[NodeId, Sections] = {}  # one frame for each peer leaves in a tick
+        self.bulk_outbox: dict[NodeId, Sections] = {}  # and one more, of what may wait
         self.casts: list[tuple[UdpAddress | Group, Scope, Message]] = []
         self.backlog: list[Entry] | None = None  # a list while the node is paused
         self.busy_until = 0.0
@@ -93,6 +97,7 @@ class SimNode:
         self.links = {}
         self.contacts = {}
         self.outbox = {}
+        self.bulk_outbox = {}
         self.casts = []
         self.backlog = None
         self.busy_until = 0.0
@@ -103,6 +108,7 @@ class SimEffects(HostEffects):
     """Effects that end up in the simulator's agenda."""
 
     __slots__ = (
+        "_bulk_outbox",
         "_casts",
         "_next",
         "_outbox",
@@ -123,12 +129,13 @@ class SimEffects(HostEffects):
         self._next = sim.agenda.next_sequence
         self._push = sim.agenda.push
         self._outbox = node.outbox
+        self._bulk_outbox = node.bulk_outbox
         self._scope = instance.scope
         self._casts = node.casts
 
     def send(self, to: NodeId | Sequence[NodeId], msg: Message) -> None:
-        """Add to the frame that leaves for `to` at the end of this tick."""
-        outbox = self._outbox
+        """Add to the frame that leaves for `to` at the end of this tick: one for each lane."""
+        outbox = self._bulk_outbox if msg.bulk else self._outbox
         scope = self._scope
         for peer in (to,) if isinstance(to, str) else to:
             if peer not in outbox:

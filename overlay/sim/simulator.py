@@ -306,7 +306,7 @@ class Simulator:
         """End a node's tick: late callbacks, then what it sends, then its invariants."""
         if host.tick_end_callbacks:
             host.end_tick(now)
-        if node.outbox or node.casts:
+        if node.outbox or node.bulk_outbox or node.casts:
             self.traffic.flush(node)
         if self.check_every:
             self._until_check -= 1

@@ -45,7 +45,7 @@ class Traffic:
     # -- leaving ----------------------------------------------------------------------------------
 
     def flush(self, node: SimNode) -> None:
-        """Send what a node wrote in this tick: one frame for each peer."""
+        """Send what a node wrote in this tick: one frame for each lane to each peer."""
         outbox = node.outbox
         if outbox:
             sim = self._sim
@@ -65,6 +65,12 @@ class Traffic:
                 else:
                     self._send_frame(link, sections)
             outbox.clear()
+        if node.bulk_outbox:
+            for peer, sections in node.bulk_outbox.items():
+                link = node.links.get(peer) or self._open(node, peer)
+                if link is not None:
+                    self._send_bulk(link, sections)
+            node.bulk_outbox.clear()
         if node.casts:
             casts = node.casts[:]
             node.casts.clear()
@@ -80,33 +86,45 @@ class Traffic:
         return link
 
     def _send_frame(self, link: Link, sections: Sections) -> None:
+        leaves = self._leaves_at(link.free_at, sections)
+        if leaves is not None:
+            link.free_at = leaves
+            link.arrives = self._pass(link, sections, leaves, link.arrives)
+
+    def _send_bulk(self, link: Link, sections: Sections) -> None:
+        """The other lane overtakes this one: it waits for both, and its order is its own."""
+        leaves = self._leaves_at(max(link.free_at, link.bulk_free_at), sections)
+        if leaves is not None:
+            link.bulk_free_at = leaves
+            link.bulk_arrives = self._pass(link, sections, leaves, link.bulk_arrives)
+
+    def _pass(self, link: Link, sections: Sections, leaves: float, not_before: float) -> float:
+        """Let a frame travel; returns when the last copy that keeps its order arrives."""
         sim = self._sim
-        leaves = self._leaves_at(link, sections)
-        if leaves is None:
-            sim.counts["queue-full"] += _size(sections)
-            return
         base = leaves + self._latency(link.source, link.target)
         passage, slow = self._bend(link.source, link.target, datagram=False)
         for copy in passage:
             at = base + copy.extra
             if copy.in_order:
-                at = link.arrives = max(at, link.arrives)
+                at = not_before = max(at, not_before)
             if slow:
                 sim.schedule(
                     at, self._queue_at_slow, link.target, slow, self._deliver, link, sections
                 )
             else:
                 sim.schedule(at, self._deliver, link, sections)
+        return not_before
 
-    def _leaves_at(self, link: Link, sections: Sections) -> float | None:
-        now, model = self._sim.now, self._sim.network
+    def _leaves_at(self, free_at: float, sections: Sections) -> float | None:
+        """When a frame is through the line that is free at that time; None: no room to wait."""
+        sim, model = self._sim, self._sim.network
         if model.bandwidth is None:
-            return now
-        start = max(now, link.free_at)
-        if (start - now) * model.bandwidth > model.queue_bytes:
+            return sim.now
+        start = max(sim.now, free_at)
+        if (start - sim.now) * model.bandwidth > model.queue_bytes:
+            sim.counts["queue-full"] += _size(sections)
             return None
-        link.free_at = start + len(encoded(sections)) / model.bandwidth
-        return link.free_at
+        return start + len(encoded(sections)) / model.bandwidth
 
     def _send_datagram(
         self, node: SimNode, address: UdpAddress | Group, scope: Scope, msg: Message

@@ -10,7 +10,8 @@ A *frame* is one ZeroMQ message of one or more parts:
 
 Payloads from `limits.payload_inline` on travel as parts, so nobody copies them into the head; the
 head is at most `limits.frame_bytes` long, and so are all parts of a frame together.
-A message past `limits.frame_bytes` travels as a `PieceStart` and its `Piece`s (`pieces.py`).
+A message past `limits.frame_bytes` travels as a `PieceStart` and its `Piece`s, in frames between
+others (`bulk.py`, `pieces.py`).
 A datagram is `[version, scope, message]` inside a signed envelope (`overlay.security`).
 
 Fields may be added at the end of a message (older readers skip them); a tag is never reused.

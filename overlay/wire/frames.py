@@ -81,18 +81,26 @@ class PieceStart(Message, frozen=True, tag=6):
     scope: ShortText
     size: Annotated[int, msgspec.Meta(ge=0)]  # bytes of the payload to come
     message: bytes
+    number: Annotated[int, msgspec.Meta(ge=0)] = 0  # which of those that are under way
 
 
 class Piece(Message, frozen=True, tag=7):
-    """The next bytes of the payload that the last PieceStart announced."""
+    """The next bytes of the payload that the PieceStart of that number announced."""
 
     payload: bytes
+    number: Annotated[int, msgspec.Meta(ge=0)] = 0
 
 
 class Goodbye(Message, frozen=True, tag=8):
     """The sender closes this link on purpose; `idle` tells a pause from a departure."""
 
     idle: bool
+
+
+class Mark(Message, frozen=True, tag=9):
+    """So many bytes of bulk came before this; whoever reads it sends it back, bare."""
+
+    upto: Annotated[int, msgspec.Meta(ge=0)]
 
 
 FRAMEWORK_MESSAGES: tuple[type[Message], ...] = (
@@ -104,6 +112,7 @@ FRAMEWORK_MESSAGES: tuple[type[Message], ...] = (
     PieceStart,
     Piece,
     Goodbye,
+    Mark,
 )
 
 

@@ -8,6 +8,7 @@ those bytes are then sent as they are.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import msgspec
 from msgspec import inspect
@@ -16,6 +17,7 @@ from overlay.errors import LocalProtocolError
 from overlay.limits import Limits
 from overlay.protocol import Message
 from overlay.wire.checks import Checks, payload_bound, shape_of
+from overlay.wire.frames import SCOPE_CHARACTERS
 
 BATCH_BYTES = 120_000
 """A batch is closed at this size. Half of it cost a tenth of the rate at 100 B and a third at
@@ -31,6 +33,15 @@ _LENGTH = 5  # the longest header of bytes or a string
 _UTF8 = 4  # bytes that one character can take
 
 
+class Encoded(NamedTuple):
+    """A message that is encoded once, for any number of peers."""
+
+    kind: type[Message]
+    raw: msgspec.Raw
+    size: int  # what to count `raw` as
+    payload: bytes | None  # that travels apart: nobody encodes or copies it
+
+
 class Sizes:
     """Size bounds of the message types of one node."""
 
@@ -40,9 +51,16 @@ class Sizes:
         # without counting messages.
         self._least = -(-self.batch_bytes // limits.batch_messages)
         self._strings = limits.string_bytes
+        self._inline = limits.payload_inline
+        self._longest = limits.message_bytes
+        self.surely_fits = limits.frame_bytes - HEAD_BYTES - section_bytes("x" * SCOPE_CHARACTERS)
+        """A message that counts as no more has a place in a frame, whatever its scope."""
         self._checks = Checks(limits)
         self.with_payload: dict[type[Message], int] = {}
-        """Types whose one variable field is `payload`: what the rest takes at most."""
+        """Types whose one variable field is `payload`: what the rest takes at most.
+
+        Without those of the bulk lane: who finds a type here may put it into the other one.
+        """
         self.bounded: dict[type[Message], tuple[int, tuple[tuple[str, int], ...]]] = {}
         """Types of scalars, text and bytes: a constant, and (field, bytes per item)."""
         self.carriers: dict[type[Message], None] = {}
@@ -74,7 +92,7 @@ class Sizes:
                 variable.append((field.name, _UTF8))
             else:
                 return  # neither table has it: measured by encoding
-        if variable == [("payload", 1)]:
+        if variable == [("payload", 1)] and not kind.bulk:
             self.with_payload[kind] = max(constant, self._least)
         else:
             self.bounded[kind] = (constant, tuple(variable))
@@ -101,13 +119,34 @@ class Sizes:
             self._check(msg)
         return self.of_encoded(encoded), msgspec.Raw(encoded)
 
-    def encoded(self, msg: Message) -> tuple[int, msgspec.Raw]:
-        """The same for a message that is encoded once and sent to several peers."""
+    def encoded(self, msg: Message) -> Encoded:
+        """The same for a message that is encoded once; a long payload stays as it is."""
+        kind, length = type(msg), 0
+        if kind in self.carriers:
+            length = len(msg.payload)  # type: ignore[attr-defined]
+            if length > self._longest:
+                raise LocalProtocolError(
+                    f"{kind.__name__} carries {length} bytes; limits.message_bytes is"
+                    f" {self._longest}"
+                )
+            if length >= self._inline:
+                return self._bare(msg)
         size, encodable = self.bound(msg)
-        if isinstance(encodable, msgspec.Raw):
-            return size, encodable
-        encoded = self._encoder.encode(encodable)
-        return self.of_encoded(encoded), msgspec.Raw(encoded)
+        if length and size > self.surely_fits:
+            return self._bare(msg)
+        return self._encoded(kind, size, encodable, None)
+
+    def _bare(self, msg: Message) -> Encoded:
+        size, encodable = self.bound(msgspec.structs.replace(msg, payload=b""))
+        return self._encoded(type(msg), size, encodable, msg.payload)  # type: ignore[attr-defined]
+
+    def _encoded(
+        self, kind: type[Message], size: int, encodable: Message | msgspec.Raw, apart: bytes | None
+    ) -> Encoded:
+        if not isinstance(encodable, msgspec.Raw):
+            encoded = self._encoder.encode(encodable)
+            size, encodable = self.of_encoded(encoded), msgspec.Raw(encoded)
+        return Encoded(kind, encodable, size, apart)
 
     def _check(self, msg: Message) -> None:
         fault = self._checks.fault(msg)

@@ -1,4 +1,4 @@
-"""The queue of one link: messages wait unencoded and leave as frames, one encoding per batch."""
+"""A queue of one link: messages wait unencoded and leave as frames, one encoding per batch."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ import msgspec
 from overlay.errors import LocalProtocolError
 from overlay.limits import Limits
 from overlay.protocol import Message, Scope
-from overlay.wire.frames import FRAMEWORK_SCOPE, SCOPE_CHARACTERS, VERSION, Piece, PieceStart
-from overlay.wire.sizes import HEAD_BYTES, INDEX_BYTES, Sizes, section_bytes
+from overlay.wire.frames import SCOPE_CHARACTERS, VERSION
+from overlay.wire.sizes import HEAD_BYTES, INDEX_BYTES, Encoded, Sizes, section_bytes
 
 Part: TypeAlias = bytes | memoryview
+Parts: TypeAlias = tuple[list[Part], int]
+"""One encoded frame, with the bytes that it counts as."""
 
 log = logging.getLogger("overlay.wire")
 
@@ -42,6 +44,7 @@ class BatchWriter:
         "_sizes",
         "_surely_fits",
         "_with_payload",
+        "capacity",
         "dropped",
         "frames",
         "left",
@@ -54,15 +57,16 @@ class BatchWriter:
         self, sizes: Sizes, limits: Limits, capacity: int, clock: Callable[[], float]
     ) -> None:
         self.version = VERSION  # until the handshake agrees on another
+        self.capacity = capacity
         self.dropped = 0  # messages that found the queue full
-        self.frames: deque[tuple[list[Part], int]] = deque()  # encoded, each with its bytes
+        self.frames: deque[Parts] = deque()
         self._sizes = sizes
         self._with_payload = sizes.with_payload
         self._carriers = sizes.carriers
         self._limits = limits
         self._inline = limits.payload_inline
         self._batch = sizes.batch_bytes
-        self._surely_fits = limits.frame_bytes - HEAD_BYTES - section_bytes("x" * SCOPE_CHARACTERS)
+        self._surely_fits = sizes.surely_fits
         self._attached_cap = min(ATTACHED_BYTES, limits.frame_bytes)
         self._clock = clock
         self._encoder = msgspec.msgpack.Encoder()
@@ -86,6 +90,11 @@ class BatchWriter:
         """Bytes that may still be queued."""
         return self._room - (self._granted - self.left)
 
+    @property
+    def queued(self) -> int:
+        """Bytes that wait, with what is reserved."""
+        return self.capacity - self.room
+
     def put(self, scope: Scope, msg: Message) -> bool:
         """Queue one message; False when that closed a batch, which is then worth sending.
 
@@ -97,24 +106,44 @@ class BatchWriter:
             length = len(msg.payload)  # type: ignore[attr-defined]
             if length < self._inline and base + length <= self._surely_fits:
                 return self._append(scope, msg, base + length)
-            return self._put_large(scope, msg)
+            return self._put_apart(scope, msg)
         carries = kind in self._carriers
         if carries and len(msg.payload) >= self._inline:  # type: ignore[attr-defined]
-            return self._put_large(scope, msg)
+            return self._put_apart(scope, msg)
         size, encodable = self._sizes.bound(msg)
         if size > self._surely_fits:
             if carries:
-                return self._put_large(scope, msg)
-            self._check_fit(scope, kind.__name__, encodable)
+                return self._put_apart(scope, msg)
+            self.check_fit(scope, kind, encodable)
         return self._append(scope, encodable, size)
 
-    def put_encoded(self, scope: Scope, encoded: msgspec.Raw, size: int) -> bool:
+    def put_encoded(self, scope: Scope, encoded: Encoded) -> bool:
         """Queue a message that was encoded once for several peers."""
+        kind, raw, size, payload = encoded
         if size > self._surely_fits:
-            self._check_fit(scope, "a message", encoded)
-        return self._append(scope, encoded, size)
+            self.check_fit(scope, kind, raw)
+        if payload is None:
+            return self._append(scope, raw, size)
+        return self._attach(scope, raw, size, payload)
 
-    def _check_fit(self, scope: Scope, what: str, encodable: Message | msgspec.Raw) -> None:
+    def reserve(self, size: int) -> bool:
+        """Take room for what waits elsewhere; False, and one message dropped, when it is full."""
+        if size > self.room:
+            self.dropped += 1
+            return False
+        self._room -= size
+        self._leave_room()
+        return True
+
+    def release(self, size: int) -> None:
+        """Give such room back."""
+        self._room += size
+        if not self._runs:
+            self._granted = self.left = min(self._room, self._batch)
+
+    def check_fit(
+        self, scope: Scope, kind: type[Message], encodable: Message | msgspec.Raw
+    ) -> None:
         """LocalProtocolError if a frame of its own would be too small for it.
 
         Encodes once more to know: asked only of what is counted as nearly a whole frame.
@@ -122,7 +151,7 @@ class BatchWriter:
         size = len(self._encoder.encode(encodable))
         if size > self._limits.frame_bytes - HEAD_BYTES - section_bytes(scope):
             raise LocalProtocolError(
-                f"{what} takes {size} bytes; only a field `payload: bytes` may grow past"
+                f"{kind.__name__} takes {size} bytes; only a field `payload: bytes` may grow past"
                 f" limits.frame_bytes ({self._limits.frame_bytes})"
             )
 
@@ -161,37 +190,18 @@ class BatchWriter:
         self.left -= size
         self._granted -= size
 
-    def _put_large(self, scope: Scope, msg: Message) -> bool:
-        """Take the payload out of the head: as a part of its own, or in pieces."""
-        kind = type(msg).__name__
+    def _put_apart(self, scope: Scope, msg: Message) -> bool:
+        """Make the payload a part of its own."""
+        kind = type(msg)
         payload: bytes = msg.payload  # type: ignore[attr-defined]
-        if len(payload) > self._limits.message_bytes:
+        if len(payload) > self._limits.frame_bytes:
             raise LocalProtocolError(
-                f"{kind} carries {len(payload)} bytes; limits.message_bytes is"
-                f" {self._limits.message_bytes}"
+                f"{kind.__name__} carries {len(payload)} bytes: it needs a lane that makes pieces"
             )
-        bare = msgspec.structs.replace(msg, payload=b"")
-        size, encodable = self._sizes.bound(bare)
-        if len(payload) <= self._limits.frame_bytes:
-            if size > self._surely_fits:
-                self._check_fit(scope, kind, encodable)
-            return self._attach(scope, encodable, size, payload)
-        start = PieceStart(scope, len(payload), self._encoder.encode(encodable))
-        size_of_start, _ = self._sizes.bound(start)
-        if size_of_start > self._surely_fits:
-            self._check_fit(FRAMEWORK_SCOPE, kind, start)
-        piece = Piece(b"")
-        piece_bytes, _ = self._sizes.bound(piece)
-        step = self._limits.frame_bytes
-        pieces = -(-len(payload) // step)
-        if size_of_start + pieces * (piece_bytes + INDEX_BYTES) + len(payload) > self.room:
-            self.dropped += 1
-            return True
-        self._append(FRAMEWORK_SCOPE, start, size_of_start)
-        view = memoryview(payload)
-        for at in range(0, len(payload), step):
-            self._attach(FRAMEWORK_SCOPE, piece, piece_bytes, view[at : at + step])
-        return False
+        size, encodable = self._sizes.bound(msgspec.structs.replace(msg, payload=b""))
+        if size > self._surely_fits:
+            self.check_fit(scope, kind, encodable)
+        return self._attach(scope, encodable, size, payload)
 
     def _attach(self, scope: Scope, bare: Message | msgspec.Raw, size: int, payload: Part) -> bool:
         size += INDEX_BYTES
@@ -203,12 +213,16 @@ class BatchWriter:
             self.pack()
         kept = self._append(scope, bare, size)
         self._room -= len(payload)
-        excess = self.left - self.room
-        if excess > 0:  # the parts leave less for the head than it was granted
-            self._withdraw(excess)
+        self._leave_room()
         self._attached.append((sum(len(run) for _, run in self._runs) - 1, payload))
         self._attached_bytes += len(payload)
         return kept and not full and self._attached_bytes < self._attached_cap
+
+    def _leave_room(self) -> None:
+        """What is kept elsewhere may leave less for the open batch than it was granted."""
+        excess = self.left - self.room
+        if excess > 0:
+            self._withdraw(excess)
 
     def pack(self) -> None:
         """Close the open batch into an encoded frame."""
@@ -263,9 +277,7 @@ class BatchWriter:
     def sent(self) -> None:
         """The first frame left: give its room back."""
         _, size = self.frames.popleft()
-        self._room += size
-        if not self._runs:
-            self._granted = self.left = min(self._room, self._batch)
+        self.release(size)
 
     def discard(self) -> int:
         """Drop everything that waits, and return how many frames that was."""

@@ -9,7 +9,7 @@ import msgspec
 import trio
 import zmq
 
-from overlay.wire.frames import Welcome
+from overlay.wire.frames import Mark, Welcome
 from tests.net.drivers import Speaker
 
 PAYLOAD = bytes(30_000)  # inline: it is copied into frames, and so held in memory
@@ -25,6 +25,7 @@ class Deaf:
         self._router.linger = 0
         self._router.set(zmq.RCVHWM, 1)
         self._router.set(zmq.RCVBUF, 65_536)
+        self._routing_id = b""
         self._router.bind("tcp://127.0.0.1:*")
 
     @property
@@ -36,12 +37,21 @@ class Deaf:
     def welcomes(self) -> bool:
         """Answer a Hello, if one came."""
         try:
-            routing_id, _ = self._router.recv_multipart(zmq.NOBLOCK)
+            self._routing_id, _ = self._router.recv_multipart(zmq.NOBLOCK)
         except zmq.Again:
             return False
-        welcome = msgspec.msgpack.encode(Welcome(1, self._name, bytes(8)))
-        self._router.send_multipart([routing_id, welcome])
+        self.answers(Welcome(1, self._name, bytes(8)))
         return True
+
+    def answers(self, msg: Welcome | Mark) -> None:
+        """Send it back over the link that came in."""
+        self._router.send_multipart([self._routing_id, msgspec.msgpack.encode(msg)])
+
+    def reads_one(self) -> list[bytes] | None:
+        """Take in one frame; None when none waits."""
+        if not self._router.poll(0):
+            return None
+        return self._router.recv_multipart()[1:]
 
     def reads(self) -> int:
         """Take in all that waits; returns how many frames."""

@@ -42,11 +42,19 @@ class Word(Message, frozen=True, tag=10_100):
     payload: bytes = b""
 
 
+class Heap(Message, frozen=True, tag=10_101):
+    """The same for what may wait."""
+
+    bulk: ClassVar[bool] = True
+    number: int
+    payload: bytes = b""
+
+
 class Talk(OverlayProtocol):
     """Says what the test tells it, and remembers everything that it hears."""
 
     name: ClassVar[str] = "talk"
-    messages: ClassVar[tuple[type[Message], ...]] = (Word,)
+    messages: ClassVar[tuple[type[Message], ...]] = (Word, Heap)
 
     def __init__(self, *made_with: Any) -> None:
         super().__init__(*made_with)
@@ -60,7 +68,7 @@ class Talk(OverlayProtocol):
         self.on_fire: Callable[[Hashable, float], None] | None = None
 
     def message_handlers(self) -> Mapping[type[Message], Handler]:
-        return {Word: self._on_word}
+        return {Word: self._on_word, Heap: self._on_word}
 
     def datagram_handlers(self) -> Mapping[type[Message], DatagramHandler]:
         return {Word: self._on_datagram}
@@ -81,7 +89,7 @@ class Talk(OverlayProtocol):
     def on_stored(self, token: Hashable, now: float) -> None:
         self.stored.append(token)
 
-    def _on_word(self, src: str, msg: Word, now: float) -> None:
+    def _on_word(self, src: str, msg: Word | Heap, now: float) -> None:
         self.heard.append((src, msg.number, msg.payload))
         self.heard_at.append(now)
 
@@ -90,9 +98,17 @@ class Talk(OverlayProtocol):
 
     # -- commands -----------------------------------------------------------------------------
 
-    def say(self, to: str, numbers: Sequence[int], payload: bytes, now: float) -> None:
+    def say(
+        self, to: str | Sequence[str], numbers: Sequence[int], payload: bytes, now: float
+    ) -> None:
         for number in numbers:
             self.effects.send(to, Word(number, payload))
+
+    def heave(
+        self, to: str | Sequence[str], numbers: Sequence[int], payload: bytes, now: float
+    ) -> None:
+        for number in numbers:
+            self.effects.send(to, Heap(number, payload))
 
     def keep(self, key: bytes, value: bytes, now: float) -> None:
         self.effects.store(key, value, key)
@@ -112,9 +128,13 @@ class Speaker:
     def name(self) -> str:
         return self.driver.name
 
-    def say(self, to: str, *numbers: int, payload: bytes = b"") -> None:
+    def say(self, to: str | Sequence[str], *numbers: int, payload: bytes = b"") -> None:
         """Send these words in one call."""
         self.driver.call(self.talk.say, to, numbers, payload)
+
+    def heave(self, to: str | Sequence[str], *numbers: int, payload: bytes = b"") -> None:
+        """Send these by the bulk lane."""
+        self.driver.call(self.talk.heave, to, numbers, payload)
 
     def cast(self, address: UdpAddress | Group, number: int, payload: bytes = b"") -> None:
         self.driver.call(self.talk.cast, address, number, payload)

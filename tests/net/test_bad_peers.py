@@ -66,6 +66,14 @@ BAD_FRAMES: dict[str, tuple[list[bytes], str]] = {
         [frame(PieceStart("", 1 << 40, b""), scope=FRAMEWORK_SCOPE)],
         "message-too-large",
     ),
+    "a piece of another number": (
+        [frame(PieceStart("", 9, b"", 1), Piece(b"x", 2), scope=FRAMEWORK_SCOPE)],
+        "stray-piece",
+    ),
+    "too many messages in pieces": (
+        [frame(*(PieceStart("", 9, b"", n) for n in range(9)), scope=FRAMEWORK_SCOPE)],
+        "too-many-unfinished",
+    ),
 }  # fmt: skip
 
 

@@ -20,7 +20,7 @@ from overlay.wire.frames import (
     PieceStart,
     WhoIs,
 )
-from overlay.wire.pieces import Reassembly
+from overlay.wire.pieces import UNFINISHED, Reassembly
 from protocols.echo.messages import EchoReply, EchoRequest
 from tests.unit.net.router import Desk, hello
 from tests.unit.wire.messages import (
@@ -191,28 +191,31 @@ pieces = st.one_of(
         st.integers(0, 60),
         st.one_of(st.binary(max_size=9), messages.map(msgspec.msgpack.encode),
                   st.just(msgspec.msgpack.encode(Note(1, b"")))),
+        st.integers(0, 11),
     ),
-    st.builds(Piece, st.binary(max_size=20)),
+    st.builds(Piece, st.binary(max_size=20), st.integers(0, 11)),
 )  # fmt: skip
 
 
-@given(st.lists(pieces, max_size=20))
+@given(st.lists(pieces, max_size=40))
 def test_any_pieces_make_a_message_or_are_refused(sequence: list[PieceStart | Piece]) -> None:
     held = Reassembly(READERS[0], LIMITS)
-    announced = 0
+    announced: dict[int, int] = {}
     for piece in sequence:
+        before = held.held
         try:
             if isinstance(piece, PieceStart):
-                announced = piece.size
+                announced[piece.number] = piece.size
                 held.begin(piece)
             else:
                 whole = held.add(piece)
                 if whole is not None:
                     check_message(whole[1])
-                    assert len(whole[1].payload) == announced
+                    assert len(whole[1].payload) == announced[piece.number]
         except RemoteProtocolError:
             pass
-        assert held.held <= announced <= LIMITS.message_bytes
+        assert held.held <= min(LIMITS.message_bytes, before + 20)
+        assert held.held <= UNFINISHED * max(announced.values(), default=0)
 
 
 # -- the driver's inbound path ----------------------------------------------------------------

@@ -31,6 +31,12 @@ class Note(Message, frozen=True, tag=60001):
     payload: bytes = b""
 
 
+class Heap(Message, frozen=True, tag=60003):
+    bulk: ClassVar[bool] = True
+    number: int
+    payload: bytes = b""
+
+
 class Beacon(Message, frozen=True, tag=60002):
     number: int
 
@@ -39,12 +45,14 @@ class Witness(OverlayProtocol):
     """Remembers all that reaches it, with the time, and does what it is told."""
 
     name: ClassVar[str] = "witness"
-    messages: ClassVar[tuple[type[Message], ...]] = (Note, Beacon)
+    messages: ClassVar[tuple[type[Message], ...]] = (Note, Beacon, Heap)
     emits: ClassVar[tuple[type[Event], ...]] = (ContactLearned,)
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self.notes: list[int] = []
+        self.heaps: list[int] = []
+        self.order: list[int] = []  # of both
         self.heard: list[tuple[float, NodeId, int]] = []
         self.beacons: list[tuple[NodeId, int]] = []
         self.links: list[tuple[str, NodeId]] = []
@@ -55,7 +63,7 @@ class Witness(OverlayProtocol):
         self.stopped_with: NodeId = ""
 
     def message_handlers(self) -> Mapping[type[Message], Handler]:
-        return {Note: self._on_note}
+        return {Note: self._on_note, Heap: self._on_heap}
 
     def datagram_handlers(self) -> Mapping[type[Message], DatagramHandler]:
         return {Beacon: self._on_beacon}
@@ -82,7 +90,12 @@ class Witness(OverlayProtocol):
 
     def _on_note(self, src: NodeId, msg: Note, now: float) -> None:
         self.notes.append(msg.number)
+        self.order.append(msg.number)
         self.heard.append((now, src, msg.number))
+
+    def _on_heap(self, src: NodeId, msg: Heap, now: float) -> None:
+        self.heaps.append(msg.number)
+        self.order.append(msg.number)
 
     def _on_beacon(self, origin: Origin, msg: Beacon, now: float) -> None:
         assert origin.arrived_at == now
@@ -101,6 +114,9 @@ class Witness(OverlayProtocol):
 
     def tell_much(self, peer: NodeId, size: int, now: float) -> None:
         self.effects.send(peer, Note(size, bytes(size)))
+
+    def heave(self, peer: NodeId, number: int, size: int, now: float) -> None:
+        self.effects.send(peer, Heap(number, bytes(size)))
 
     def shout(self, number: int, now: float) -> None:
         self.effects.cast(LAN, Beacon(number))

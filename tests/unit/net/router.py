@@ -15,14 +15,14 @@ from overlay.net.inbound import Inbound, Session
 from overlay.net.monitor import Happening, Monitor
 from overlay.net.trust import OpenTrust, Trust
 from overlay.protocol import Message
-from overlay.wire.frames import Hello, Refusal, Welcome
+from overlay.wire.frames import Hello, Mark, Refusal, Welcome
 from overlay.wire.reader import BatchReader
 from protocols.echo.messages import EchoReply, EchoRequest
 
 ME = "node"
 OVERLAY = "lab"
 KINDS: tuple[type[Message], ...] = (EchoRequest, EchoReply)
-Reply = Welcome | Refusal
+Reply = Welcome | Refusal | Mark
 
 
 class _Sender(NamedTuple):

@@ -14,7 +14,7 @@ from overlay.net.config import NetSettings
 from overlay.net.inbound import REFUSAL_COST, SESSIONS_PER_NAME, SMALL_FRAME
 from overlay.net.trust import OpenTrust
 from overlay.security.identity import Identity
-from overlay.wire.frames import FRAMEWORK_SCOPE, Goodbye, Piece, PieceStart, Refusal, Welcome
+from overlay.wire.frames import FRAMEWORK_SCOPE, Goodbye, Mark, Piece, PieceStart, Refusal, Welcome
 from protocols.echo.messages import EchoRequest
 from tests.unit.net.router import ME, OVERLAY, Desk, hello
 
@@ -128,6 +128,14 @@ def test_a_frame_with_another_key_than_the_session_is_a_hijack() -> None:
         (frame(ASK, scope=FRAMEWORK_SCOPE), {"unexpected-message": 1}),
         (frame(Piece(b"x"), scope=FRAMEWORK_SCOPE), {"stray-piece": 1}),
         (frame(PieceStart("", 1 << 40, b""), scope=FRAMEWORK_SCOPE), {"message-too-large": 1}),
+        (
+            frame(PieceStart("", 9, b"", 1), Piece(b"x", 2), scope=FRAMEWORK_SCOPE),
+            {"stray-piece": 1},
+        ),
+        (
+            frame(*(PieceStart("", 9, b"", n) for n in range(11)), scope=FRAMEWORK_SCOPE),
+            {"too-many-unfinished": 3},
+        ),
     ],
 )
 def test_what_a_session_must_not_send(parts: list[bytes], reasons: dict[str, int]) -> None:
@@ -139,6 +147,32 @@ def test_what_a_session_must_not_send(parts: list[bytes], reasons: dict[str, int
     assert desk.refused == reasons
     assert desk.delivered[-1] == ("bob", "", ASK)
     assert desk.inbound.sessions[b"a"].name == "bob"
+
+
+def test_a_mark_goes_back_and_a_frame_full_of_them_gets_one_answer() -> None:
+    desk = Desk()
+    desk.say_hello("bob")
+    del desk.router.sent[:]
+    desk.router.put(b"a", frame(*map(Mark, range(1000)), scope=FRAMEWORK_SCOPE))
+    desk.router.put(b"a", frame(Mark(5), scope=FRAMEWORK_SCOPE))
+    desk.inbound.drain(0.0)
+    assert desk.router.sent == [(b"a", Mark(999)), (b"a", Mark(5))]
+    assert desk.refused == {}
+
+
+def test_pieces_of_two_sessions_do_not_mix() -> None:
+    desk = Desk()
+    start = PieceStart("", 4, msgspec.msgpack.encode(EchoRequest(1, b"")), 1)
+    for routing_id, name in ((b"a", "bob"), (b"b", "cid")):
+        desk.say_hello(name, routing_id, fd=ord(routing_id))
+        desk.router.put(routing_id, frame(start, Piece(b"ab", 1), scope=FRAMEWORK_SCOPE))
+    for routing_id in (b"b", b"a"):
+        desk.router.put(routing_id, frame(Piece(routing_id * 2, 1), scope=FRAMEWORK_SCOPE))
+    desk.inbound.drain(0.0)
+    assert desk.delivered == [
+        ("cid", "", EchoRequest(1, b"abbb")),
+        ("bob", "", EchoRequest(1, b"abaa")),
+    ]
 
 
 def test_goodbye_is_news_once() -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 
 from overlay.limits import Limits
 from overlay.protocol import Message, Scope
-from overlay.wire.frames import FRAMEWORK_MESSAGES
+from overlay.wire.bulk import BulkLane
+from overlay.wire.frames import FRAMEWORK_MESSAGES, Piece, PieceStart
+from overlay.wire.pieces import Reassembly
 from overlay.wire.reader import BatchReader, Frame
 from overlay.wire.sizes import Sizes
 from overlay.wire.writer import BatchWriter, Part
@@ -54,22 +56,40 @@ class Short(Message, frozen=True, tag=10_005):
     payload: Annotated[bytes, msgspec.Meta(max_length=50_000)]
 
 
+class Pile(Message, frozen=True, tag=10_006):
+    """May wait."""
+
+    bulk: ClassVar[bool] = True
+    id: int
+    payload: bytes
+
+
 class OlderWord(Message, frozen=True, tag=10_001):
     """What a node of last year knows of `Word`."""
 
     text: str
 
 
-KINDS: tuple[type[Message], ...] = (Note, Word, Tree, Labelled, Short)
+KINDS: tuple[type[Message], ...] = (Note, Word, Tree, Labelled, Short, Pile)
 CAPACITY = 128 << 20
 SENT_AT = 1_800_000_000.25
+
+
+def make_sizes(limits: Limits | None = None) -> Sizes:
+    """What a node knows that sends all of these."""
+    return Sizes((*FRAMEWORK_MESSAGES, *KINDS, Anything), limits or Limits())
 
 
 def make_writer(limits: Limits | None = None, capacity: int = CAPACITY) -> BatchWriter:
     """A writer whose clock stands still."""
     limits = limits or Limits()
-    sizes = Sizes((*FRAMEWORK_MESSAGES, *KINDS, Anything), limits)
-    return BatchWriter(sizes, limits, capacity, lambda: SENT_AT)
+    return BatchWriter(make_sizes(limits), limits, capacity, lambda: SENT_AT)
+
+
+def make_lane(limits: Limits | None = None, capacity: int = CAPACITY) -> BulkLane:
+    """A bulk lane whose clock stands still."""
+    limits = limits or Limits()
+    return BulkLane(make_sizes(limits), limits, capacity, lambda: SENT_AT)
 
 
 def make_reader(
@@ -87,6 +107,38 @@ def take_frames(writer: BatchWriter) -> list[list[bytes]]:
         frames.append([bytes(part) for part in writer.frames[0][0]])
         writer.sent()
     return frames
+
+
+def take_turns(lane: BulkLane) -> list[list[bytes]]:
+    """Everything that waits in a bulk lane, as it would arrive."""
+    lane.pack()
+    frames = []
+    while (frame := lane.frame()) is not None:
+        frames.append([bytes(part) for part in frame[0]])
+        lane.sent()
+    return frames
+
+
+def put_together(
+    frames: list[list[bytes]], limits: Limits | None = None, *, complete: bool = True
+) -> list[tuple[str, Any]]:
+    """What a receiver makes of the frames of one connection."""
+    reader = make_reader(limits)
+    reassembly = Reassembly(reader, limits or Limits())
+    arrived: list[tuple[str, Any]] = []
+    for parts in frames:
+        frame = reader.read(parts)
+        assert frame.refused == []
+        for scope, msg in messages_of(frame):
+            if isinstance(msg, PieceStart):
+                reassembly.begin(msg)
+            elif isinstance(msg, Piece):
+                whole = reassembly.add(msg)
+                arrived += [whole] if whole is not None else []
+            else:
+                arrived.append((scope, msg))
+    assert not (complete and reassembly.held)
+    return arrived
 
 
 def frame_of(*messages: Message, limits: Limits | None = None, scope: Scope = "") -> list[bytes]:

@@ -12,7 +12,7 @@ from overlay.limits import Limits
 from overlay.protocol import Message
 from overlay.wire.datagrams import read_datagram
 from overlay.wire.frames import Piece, PieceStart, negotiate
-from overlay.wire.pieces import Reassembly
+from overlay.wire.pieces import UNFINISHED, Reassembly
 from tests.unit.wire.messages import (
     KINDS,
     SENT_AT,
@@ -203,8 +203,8 @@ def reassembly() -> Reassembly:
     return Reassembly(make_reader(), Limits())
 
 
-def start_of(size: int, message: Any = (10_000, 1, b"")) -> PieceStart:
-    return PieceStart("zone", size, msgspec.msgpack.encode(message))
+def start_of(size: int, message: Any = (10_000, 1, b""), number: int = 0) -> PieceStart:
+    return PieceStart("zone", size, msgspec.msgpack.encode(message), number)
 
 
 def refused_piece(held: Reassembly, piece: bytes) -> str:
@@ -229,6 +229,58 @@ def test_a_new_start_gives_the_unfinished_one_up() -> None:
     held.add(Piece(b"abc"))
     held.begin(start_of(2))
     assert held.add(Piece(b"xy")) == ("zone", Note(1, b"xy"))
+
+
+def test_pieces_of_several_messages_may_come_in_turn() -> None:
+    held = reassembly()
+    held.begin(start_of(4, (10_000, 1, b""), 1))
+    held.begin(start_of(4, (10_000, 2, b""), 2))
+    assert held.add(Piece(b"ab", 1)) is None
+    assert held.add(Piece(b"xy", 2)) is None
+    assert held.held == 4
+    assert held.add(Piece(b"z.", 2)) == ("zone", Note(2, b"xyz."))
+    assert held.add(Piece(b"cd", 1)) == ("zone", Note(1, b"abcd"))
+    assert held.held == 0
+
+
+def test_a_piece_of_a_number_that_was_not_announced_is_stray_and_the_others_go_on() -> None:
+    held = reassembly()
+    held.begin(start_of(4, number=1))
+    held.add(Piece(b"ab", 1))
+    with pytest.raises(RemoteProtocolError) as caught:
+        held.add(Piece(b"cd", 7))
+    assert caught.value.reason == "stray-piece"
+    assert held.add(Piece(b"cd", 1)) == ("zone", Note(1, b"abcd"))
+
+
+def refused_start(held: Reassembly, start: PieceStart) -> str:
+    with pytest.raises(RemoteProtocolError) as caught:
+        held.begin(start)
+    return caught.value.reason
+
+
+def test_unfinished_messages_are_bounded_in_number() -> None:
+    held = reassembly()
+    for number in range(UNFINISHED):
+        held.begin(start_of(2, number=number))
+    assert refused_start(held, start_of(2, number=99)) == "too-many-unfinished"
+    held.begin(start_of(2, number=3))  # given up and begun again: as many as before
+    assert held.add(Piece(b"ab", 0)) == ("zone", Note(1, b"ab"))
+    held.begin(start_of(2, number=99))
+    assert held.add(Piece(b"cd", 99)) == ("zone", Note(1, b"cd"))
+
+
+def test_unfinished_messages_are_bounded_in_bytes_by_what_they_announce() -> None:
+    held = reassembly()
+    most = Limits().message_bytes
+    held.begin(start_of(most - 3, number=1))
+    held.begin(start_of(3, number=2))
+    assert refused_start(held, start_of(1, number=3)) == "too-many-unfinished"
+    assert held.add(Piece(b"abc", 2)) == ("zone", Note(1, b"abc"))
+    held.begin(start_of(3, number=3))
+    held.begin(start_of(5, number=1))  # the long one was given up
+    held.begin(start_of(most - 8, number=4))
+    assert refused_start(held, start_of(1, number=5)) == "too-many-unfinished"
 
 
 def test_pieces_that_do_not_fit() -> None:

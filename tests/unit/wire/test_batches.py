@@ -13,14 +13,18 @@ from tests.unit.wire.messages import (
     Labelled,
     Note,
     OlderWord,
+    Pile,
     Tree,
     Word,
     frame_of,
     head,
+    make_lane,
     make_reader,
+    make_sizes,
     make_writer,
     messages_of,
     take_frames,
+    take_turns,
 )
 
 LARGE = b"x" * 40_000
@@ -107,10 +111,10 @@ def test_a_newer_node_fills_in_fields_that_an_older_one_does_not_send() -> None:
 
 def test_a_message_past_the_frame_limit_leaves_in_pieces() -> None:
     limits = Limits(frame_bytes=65_536, string_bytes=65_536, message_bytes=1 << 20)
-    writer = make_writer(limits)
-    writer.put("zone", Note(1, bytes(200_000)))
-    frames = take_frames(writer)
-    assert len(frames) == 4
+    lane = make_lane(limits)
+    lane.put("zone", Note(1, bytes(200_000)))
+    frames = take_turns(lane)
+    assert len(frames) == 5
     assert all(len(part) <= limits.frame_bytes for parts in frames for part in parts)
     kinds = [
         (scope, type(msg).__name__)
@@ -133,11 +137,31 @@ def test_a_message_with_lists_is_measured_by_encoding_it() -> None:
 
 def test_a_message_encoded_once_for_several_peers_reads_the_same() -> None:
     msg = Tree(("a", "b"))
-    encoded = msgspec.Raw(msgspec.msgpack.encode(msg))
+    encoded = make_sizes().encoded(msg)
     writer = make_writer()
-    writer.put_encoded("zone", encoded, len(encoded))
+    writer.put_encoded("zone", encoded)
     (parts,) = take_frames(writer)
     assert messages_of(make_reader().read(parts)) == [("zone", msg)]
+
+
+def test_a_payload_is_encoded_once_for_several_peers_or_not_at_all() -> None:
+    for msg, parts in (
+        (Note(1, b"short"), 1),
+        (Labelled("label", b"short"), 1),
+        (Note(2, LARGE), 2),
+        (Labelled("label", LARGE), 2),
+        (Pile(3, LARGE), 2),
+    ):
+        encoded = make_sizes().encoded(msg)
+        for _ in range(2):
+            writer = make_writer()
+            writer.put_encoded("zone", encoded)
+            writer.pack()
+            frame, _ = writer.frames[0]
+            assert len(frame) == parts
+            assert parts == 1 or frame[1] is LARGE
+            arrived = make_reader().read([bytes(part) for part in frame])
+            assert messages_of(arrived) == [("zone", msg)]
 
 
 def test_what_messagepack_cannot_say_is_dropped_and_the_rest_arrives() -> None:

@@ -14,7 +14,6 @@ from overlay.wire.frames import (
     FRAMEWORK_SCOPE,
     SCOPE_CHARACTERS,
     IAm,
-    Piece,
     PieceStart,
     WhoIs,
 )
@@ -29,10 +28,14 @@ from tests.unit.wire.messages import (
     Word,
     frame_of,
     head,
+    make_lane,
     make_reader,
+    make_sizes,
     make_writer,
     messages_of,
+    put_together,
     take_frames,
+    take_turns,
 )
 
 SMALL = Limits(
@@ -109,9 +112,9 @@ def _fits(size: int) -> bool:
 
 
 def test_what_is_encoded_for_several_peers_must_fit_as_well() -> None:
-    encoded = msgspec.Raw(msgspec.msgpack.encode(Tree(("x" * 900,) * 20)))
-    with pytest.raises(LocalProtocolError, match=r"limits\.frame_bytes"):
-        make_writer(SMALL).put_encoded("", encoded, len(encoded))
+    encoded = make_sizes(SMALL).encoded(Tree(("x" * 900,) * 20))
+    with pytest.raises(LocalProtocolError, match=r"Tree takes 18\d+ bytes; .*limits\.frame_bytes"):
+        make_writer(SMALL).put_encoded("", encoded)
 
 
 def test_payloads_of_one_frame_share_the_frame_limit() -> None:
@@ -134,11 +137,14 @@ def test_many_scopes_in_one_batch_fit_as_well() -> None:
 
 def test_a_scope_at_its_limit_arrives_and_one_past_it_is_nobodys() -> None:
     longest = "語" * SCOPE_CHARACTERS
-    writer = make_writer(SMALL)
-    writer.put(longest, Note(1, bytes(10_000)))  # in pieces, which name the scope again
-    assert make_reader(SMALL).read(take_frames(writer)[0]).refused == []
-    with pytest.raises(LocalProtocolError, match="256 characters"):
-        writer.put(longest + "x", Note(1, b""))
+    lane = make_lane(SMALL)
+    for length in (0, 10_000):  # the longer one in pieces, which name the scope again
+        msg = Note(1, bytes(length))
+        lane.put(longest, msg)
+        assert put_together(take_turns(lane), SMALL) == [(longest, msg)]
+        with pytest.raises(LocalProtocolError, match="256 characters"):
+            lane.put(longest + "x", msg)
+    assert not lane
     wrong = msgspec.msgpack.encode([1, 0.0, [[longest + "x", [[10_000, 1, b""]]]], []])
     assert refusal_of([wrong]) == "wrong-shape"
 
@@ -210,10 +216,10 @@ def test_the_writer_takes_no_string_that_peers_would_refuse(letter: str) -> None
         Labelled(longest + letter, bytes(3000)),
         Labelled(longest + letter, bytes(30_000)),
     ):
-        writer = make_writer(SMALL)
+        lane = make_lane(SMALL)
         with pytest.raises(LocalProtocolError, match="string-too-long"):
-            writer.put("", msg)
-        assert not writer
+            lane.put("", msg)
+        assert not lane
 
 
 def test_a_payload_is_no_string() -> None:
@@ -272,29 +278,19 @@ def test_a_payload_becomes_a_part_from_payload_inline_on() -> None:
 @pytest.mark.parametrize("size", [8191, 8192, 8193, 16_384, 16_385, 40_000])
 def test_payloads_up_to_message_bytes_leave_and_arrive(kind: type[Message], size: int) -> None:
     msg = Note(1, bytes(size)) if kind is Note else Labelled("label", bytes(size))
-    writer = make_writer(SMALL)
-    writer.put("scope", msg)
-    reader = make_reader(SMALL)
-    reassembly = Reassembly(reader, SMALL)
-    arrived = []
-    for parts in take_frames(writer):
-        for scope, got in messages_of(reader.read(parts)):
-            if isinstance(got, PieceStart):
-                reassembly.begin(got)
-            elif isinstance(got, Piece):
-                whole = reassembly.add(got)
-                arrived += [whole] if whole else []
-            else:
-                arrived.append((scope, got))
-    assert arrived == [("scope", msg)]
+    lane = make_lane(SMALL)
+    lane.put("scope", msg)
+    assert put_together(take_turns(lane), SMALL) == [("scope", msg)]
 
 
 @pytest.mark.parametrize("msg", [Note(1, bytes(40_001)), Labelled("", bytes(40_001))])
 def test_a_payload_past_message_bytes_is_the_callers_error(msg: Message) -> None:
-    writer = make_writer(SMALL)
+    lane = make_lane(SMALL)
     with pytest.raises(LocalProtocolError, match=r"limits\.message_bytes is 40000"):
-        writer.put("", msg)
-    assert not writer
+        lane.put("", msg)
+    assert not lane
+    with pytest.raises(LocalProtocolError, match="a lane that makes pieces"):
+        make_writer(SMALL).put("", msg)
 
 
 def test_an_announcement_past_message_bytes_is_refused() -> None:
