@@ -124,15 +124,19 @@ class Arrivals:
             stream.receiver = past.receiver
             stream.resume_at(past.expected, now)
 
-    def call_for(self, stream: Incoming, *others: NodeId) -> None:
+    def call_for(self, stream: Incoming, now: float, *others: NodeId) -> None:
         """Ask whoever may send a stream for an offer: its source does not."""
+        if now - stream.called_at < self._core.settings.offer_every:
+            return
+        stream.called_at = now
         book, wanted = self._core.book, [*others]
-        if stream.key[0] not in self._core.members:
-            if stream.relay is not None:
-                far = book.remote_gateways(stream.topic)
-                wanted += [peer for peer, one in far.items() if one.publishes]
-            elif (gateway := book.gateway_of(stream.topic)) is not None:
-                wanted.append(gateway)
+        if stream.key[0] in self._core.members:
+            wanted.append(stream.key[0])
+        elif stream.relay is not None:
+            far = book.remote_gateways(stream.topic)
+            wanted += [peer for peer, one in far.items() if one.publishes]
+        elif (gateway := book.gateway_of(stream.topic)) is not None:
+            wanted.append(gateway)
         for peer in dict.fromkeys(wanted):
             self._core.effects.send(peer, Knock(stream.topic))
 
@@ -238,7 +242,7 @@ class Arrivals:
             if gone and not stream.over:
                 stream.fail("silent" if lost is None else "failed", now)
             elif now - stream.heard_at > QUIET * settings.heartbeat and not stream.over:
-                self.call_for(stream, source)
+                self.call_for(stream, now, source)
             self.settle(stream, now)
         for key, past in list(self._past.items()):
             if past.until <= now:

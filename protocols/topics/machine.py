@@ -307,7 +307,7 @@ class Topics(OverlayProtocol):
         told = msg.reason not in (GONE, MOVED)  # else its successor goes on where it was
         if told and stream.subscriptions and stream.begun:
             self.effects.emit(SubscriptionFailed(stream.topic, *stream.key, msg.reason))
-        self._arrivals.call_for(stream, src)
+        self._arrivals.call_for(stream, now, src)
 
     # -- streams --------------------------------------------------------------------------------
 
@@ -405,7 +405,7 @@ class Topics(OverlayProtocol):
         elif isinstance(event, GatewayDismissed):
             self._bridge.dismissed(topic)
             for stream in [one for one in self._streams.values() if one.topic == topic]:
-                self._arrivals.call_for(stream)
+                self._arrivals.call_for(stream, now)
         for stream in [one for one in self._streams.values() if one.topic == topic]:
             self._arrivals.leave_if_idle(stream, now)
         for out in self._departures.of_topic(topic):

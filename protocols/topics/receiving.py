@@ -73,6 +73,7 @@ class Incoming:
         self.lost = False  # and that because it failed
         self.over = False
         self.heard_at = now
+        self.called_at = -inf  # when this node last asked for offers of it
         self.lost_at: float | None = None  # when membership removed the source
         self.subscriptions: list[Subscription] = []
         self.relay: Relay | None = None  # at a gateway: then there are no subscriptions
