@@ -1,0 +1,134 @@
+"""Scenarios of topics in which publishers, subscribers, gateways, homes or delegates die."""
+
+from __future__ import annotations
+
+from nodes.scenarios.registry import scenario
+from nodes.scenarios.topic_world import (
+    Newsroom,
+    both_modes,
+    everywhere,
+    stream_on,
+    until_quiet,
+)
+from nodes.scenarios.zones import ZONES
+from overlay.scenario import Pause, Scenario, Stage
+
+# -- who dies -------------------------------------------------------------------------------------
+
+
+@scenario("topics-publisher-crash", nodes=9)
+def publisher_crash(stage: Stage) -> Scenario:
+    """What a dead publisher sent arrives in order up to some message; its next life is another."""
+    room = Newsroom(stage)
+    yield from room.start()
+    stream = everywhere(room, both_modes(stage))
+    yield room.connected(stream)
+    yield from stream_on(room, stream, 20)
+    room.crash("a0")
+    yield Pause(stage.rng.uniform(0.0, 5.0))
+    room.restart("a0")
+    yield room.settled()
+    again = room.open("a0")
+    yield room.connected(again)
+    yield from stream_on(room, again, 20)
+    yield room.arrived()
+    for reader in room.readers.values():
+        numbers = reader.reading(stream).numbers
+        assert numbers == list(range(1, len(numbers) + 1)) or reader.reading(stream).gaps
+        del reader.readings[stream]
+    room.history.check(gaps_allowed=False)
+
+
+@scenario("topics-subscriber-crash", nodes=9)
+def subscriber_crash(stage: Stage) -> Scenario:
+    """Subscribers die and return; the others miss nothing, and wait for the dead not for ever."""
+    room = Newsroom(stage)
+    yield from room.start()
+    stream = everywhere(room)
+    yield room.connected(stream)
+    for _ in range(3):
+        gateways = [room.gateway(zone) for zone in ZONES]
+        candidates = [name for name in room.readers if name not in gateways]
+        victim = stage.rng.choice(candidates)
+        yield from stream_on(room, stream, 10)
+        room.crash(victim)
+        yield from stream_on(room, stream, 40)
+        room.restart(victim)
+        room.subscribe(victim)
+        yield from stream_on(room, stream, 40)
+    yield room.settled()
+    yield room.connected(stream)
+    yield from stream_on(room, stream, 10)
+    yield from until_quiet(room)
+    yield from room.close()
+
+
+@scenario("topics-gateway-crash", nodes=9)
+def gateway_crash(stage: Stage) -> Scenario:
+    """Gateways die in mid-stream, and nothing is lost or doubled."""
+    room = Newsroom(stage)
+    yield from room.start()
+    stream = everywhere(room)
+    yield room.connected(stream)
+    for zone in stage.rng.sample(ZONES, 2):
+        yield from stream_on(room, stream, 20)
+        victim = room.gateway(zone)
+        if victim == "a0":
+            continue
+        room.crash(victim)
+        yield from stream_on(room, stream, 60)
+        room.restart(victim)
+        room.subscribe(victim)
+        yield room.settled()
+        yield from stream_on(room, stream, 20)
+    yield from until_quiet(room)
+
+
+@scenario("topics-home-crash", nodes=9)
+def home_crash(stage: Stage) -> Scenario:
+    """The home of the topic dies, with or without the gateway of a zone."""
+    room = Newsroom(stage, supervisors=3)
+    yield from room.start()
+    stream = everywhere(room)
+    yield room.connected(stream)
+    yield from stream_on(room, stream, 20)
+    victims = {room.home(): None}
+    if stage.rng.random() < 0.5:
+        victims[room.gateway(stage.rng.choice(ZONES))] = None
+    victims.pop("a0", None)
+    for victim in victims:
+        room.crash(victim)
+    yield from stream_on(room, stream, 80)
+    yield from until_quiet(room)
+
+
+@scenario("topics-delegates-crash", nodes=12)
+def delegates_crash(stage: Stage) -> Scenario:
+    """All delegates of a zone die together."""
+    room = Newsroom(stage)
+    yield from room.start()
+    stream = everywhere(room)
+    yield room.connected(stream)
+    yield from stream_on(room, stream, 20)
+    for victim in room.serving(stage.rng.choice(ZONES)):
+        if victim != "a0":
+            room.crash(victim)
+    yield from stream_on(room, stream, 100)
+    yield from until_quiet(room)
+
+
+@scenario("topics-zone-split", nodes=12)
+def zone_split(stage: Stage) -> Scenario:
+    """A zone splits into halves that both reach the others, and becomes one again."""
+    room = Newsroom(stage)
+    yield from room.start()
+    stream = everywhere(room, both_modes(stage))
+    yield room.connected(stream)
+    members = room.running(stage.rng.choice(ZONES[1:]))
+    half = len(members) // 2
+    stage.partition([members[:half], [n for n in stage.names if n not in members[:half]]])
+    yield from stream_on(room, stream, 60, 0.2)
+    stage.heal()
+    yield room.settled()
+    yield from stream_on(room, stream, 20)
+    yield from until_quiet(room, gaps_allowed=True)

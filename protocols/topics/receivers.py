@@ -1,0 +1,278 @@
+"""Who receives a stream: discovered, offered, taking part, gone; and who goes on for a gateway."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from math import inf
+
+from overlay.errors import RemoteProtocolError
+from overlay.ids import NodeId
+from protocols.topics.config import TopicConfig
+from protocols.topics.core import Core
+from protocols.topics.events import SubscriberFailed, SubscriberJoined, SubscriberLeft
+from protocols.topics.messages import (
+    ASK,
+    MOVED,
+    REPLAY_ALL,
+    REPLAY_LAST,
+    REPLAY_SINCE,
+    Accept,
+    Begin,
+    Failed,
+    Offer,
+    StreamKey,
+)
+from protocols.topics.modes import Mode
+from protocols.topics.relation import Relation, Seat
+from protocols.topics.stream import Stream
+
+LONGEST_OFFER_PAUSE = 2.0  # s
+
+
+class Receivers(Stream):
+    """A stream with its receivers: in ack mode all of them, in others the gateways."""
+
+    def __init__(
+        self, core: Core, key: StreamKey, topic: str, mode: Mode, config: TopicConfig, newest: int
+    ) -> None:
+        super().__init__(core, key, topic, mode, config, newest)
+        self.relations: dict[Seat, Relation] = {}
+        self.shunned: dict[Seat, str] = {}  # rejected us or failed, and did not call since
+        self.orphans: dict[str, tuple[int, float]] = {}  # zones without a gateway: position, until
+        self.linger_until = inf
+        self._since: dict[NodeId, int] = {}  # nack: how far the stream was when they subscribed
+
+    # -- what is left to publishers, relays and `sending.py` --------------------------------------
+
+    @abstractmethod
+    def wanted(self) -> dict[Seat, str]:
+        """Who should get this stream; a relay with the zone that it stands for."""
+
+    @abstractmethod
+    def settled(self, now: float) -> None:
+        """Receivers acknowledged more, or fewer are waited for."""
+
+    def gateways(self) -> list[NodeId]:
+        """Who takes part for others."""
+        return [seat.peer for seat, one in self.relations.items() if seat.relay and one.operational]
+
+    @abstractmethod
+    def check(self, now: float) -> None:
+        """Do what is due, and set the timer for what is next."""
+
+    @abstractmethod
+    def pump(self, relation: Relation, now: float) -> None:
+        """Send what a receiver did not get yet."""
+
+    @abstractmethod
+    def ask_by(self, relation: Relation, at: float, pause: float) -> None:
+        """Have a receiver tell how far it is, at that time and then after pauses."""
+
+    def _tell(self, relation: Relation, flags: int = 0) -> None:
+        self.core.effects.send(relation.peer, self._progress(flags | relation.flags))
+
+    # -- receivers ------------------------------------------------------------------------------
+
+    def review(self, now: float) -> None:
+        """Look at who is interested now: greet newcomers, let go who is not."""
+        wanted = self.wanted()
+        self._choose_route(wanted)
+        if self.mode is not Mode.ACK:
+            targets = tuple(seat.peer for seat in wanted if not seat.relay)
+            if targets != self._targets:
+                self._targets = targets
+                newest = self.history.newest
+                self._since = {peer: self._since.get(peer, newest) for peer in self._targets}
+                self._beat_soon(now, 0.0)  # newcomers learn of it though nothing is published
+        gone = False
+        for seat, relation in list(self.relations.items()):
+            if seat in wanted:
+                relation.lost_at = None
+            else:
+                gone |= self._let_go(relation, now)
+        for seat, stands_for in wanted.items():
+            if seat in self.relations or seat in self.shunned or self.ended:
+                continue
+            if self.mode is Mode.ACK or seat.relay:
+                self._discover(seat, stands_for, now)
+        if gone:
+            self.settled(now)
+        self.check(now)
+
+    def _let_go(self, relation: Relation, now: float) -> bool:
+        """Nobody wants it there any more, or it is gone; True when it holds nothing up now."""
+        peer = relation.peer
+        if relation.seat.relay:
+            self._orphan(relation, now)
+            return False
+        if peer != self.core.me and peer not in self.core.members:
+            record = self.core.members.record(peer)
+            if record is not None and not record.left:
+                if relation.lost_at is None:
+                    relation.lost_at = now
+                return False
+        del self.relations[relation.seat]
+        self._say_failed(
+            relation.seat, MOVED
+        )  # if it is still interested, somebody else serves it now
+        self._tell_left(peer)
+        return True
+
+    def _orphan(self, relation: Relation, now: float) -> None:
+        """Its successor may take over from where it was."""
+        del self.relations[relation.seat]
+        self._say_failed(relation.seat, MOVED)
+        if relation.operational or relation.inherited:
+            until = now + self.core.settings.fail_after
+            position, _ = self.orphans.get(relation.stands_for, (relation.acked, 0.0))
+            self.orphans[relation.stands_for] = (min(position, relation.acked), until)
+            self._arm(until)
+
+    def _discover(self, seat: Seat, stands_for: str, now: float) -> None:
+        """Whatever is published from now on, it will get."""
+        owed = [
+            other.acked
+            for other in self.relations.values()
+            if stands_for and other.stands_for == stands_for
+        ]
+        if stands_for in self.orphans:
+            owed.append(self.orphans.pop(stands_for)[0])
+        position = min(owed, default=self.history.newest)
+        pause = self.core.settings.offer_every
+        offset = self.history.offset(position)
+        relation = Relation(seat, stands_for, position, offset, pause, now)
+        relation.inherited = bool(owed)
+        self.relations[seat] = relation
+        self.offer(relation, now)
+
+    def offer(self, relation: Relation, now: float) -> None:
+        relation.offer_at = now + relation.offer_pause
+        relation.offer_pause = min(relation.offer_pause * 1.5, LONGEST_OFFER_PAUSE)
+        origin, stream = self.key
+        self.core.effects.send(
+            relation.peer,
+            Offer(
+                origin,
+                stream,
+                self.topic,
+                self.mode,
+                relation.acked + 1,
+                self.history.newest,
+                self.config.window_bytes,
+                self.config.keep,
+                relation.seat.relay,
+            ),
+        )
+        self._arm(relation.offer_at)
+
+    def called_by(self, peer: NodeId, now: float) -> None:
+        """Somebody asks for an offer."""
+        for seat in (Seat(peer), Seat(peer, relay=True)):
+            self.shunned.pop(seat, None)
+            relation = self.relations.get(seat)
+            if relation is not None and not relation.operational:
+                self.offer(relation, now)
+        self.review(now)
+        seat = Seat(peer, relay=True)
+        if seat not in self.relations:
+            self._say_failed(seat, MOVED)  # harmless to who is no gateway
+
+    def on_accept(self, src: NodeId, msg: Accept, now: float) -> None:
+        """A receiver takes part, or wants to hear once more where it begins."""
+        if msg.have > self.history.newest:
+            self._on_unknown_accept(src, msg)
+            return
+        seat = Seat(src, msg.relay)
+        relation = self.relations.get(seat)
+        if relation is None and self.mode is Mode.NACK:
+            position = self._since.get(src, self.history.newest)
+            self.core.effects.send(src, Begin(*self.key, self._start_for(position, msg)))
+            return
+        if relation is None:
+            self._say_failed(seat, "not offered")
+            return
+        relation.heard_at = now
+        if relation.receiver != msg.receiver:
+            start = self._start_for(relation.acked, msg)
+            relation.receiver = msg.receiver
+            relation.begun = start
+            relation.acked = relation.sent = start - 1
+            relation.acked_end = self.history.offset(start - 1)
+            relation.resent.clear()
+            self.ask_by(relation, now + self.core.settings.heartbeat, self.core.settings.heartbeat)
+            self.core.effects.emit(SubscriberJoined(self.topic, src, self.key[1], start))
+        self.core.effects.send(src, Begin(*self.key, relation.begun, seat.relay))
+        if self.mode is Mode.ACK:
+            self.pump(relation, now)
+        if self.ended:
+            self._tell(relation, ASK)
+        self.settled(now)
+        self.check(now)
+
+    def _on_unknown_accept(self, src: NodeId, msg: Accept) -> None:
+        """A receiver has more than there is."""
+        raise RemoteProtocolError("accept-unsent", f"{src} has {msg.have} of {self.topic}")
+
+    def _start_for(self, position: int, msg: Accept) -> int:
+        """Where a receiver begins that is owed all after `position`."""
+        history = self.history
+        start = position + 1
+        if msg.have:
+            return max(msg.have + 1, min(history.oldest, start))
+        if msg.replay == REPLAY_ALL:
+            start = min(start, history.oldest)
+        elif msg.replay == REPLAY_LAST:
+            start = min(start, max(history.oldest, history.newest + 1 - int(msg.amount)))
+        elif msg.replay == REPLAY_SINCE:
+            late = next((c.first for c in history if c.sent_at >= msg.amount), history.newest + 1)
+            start = min(start, late)
+        return start
+
+    def on_reject(self, seat: Seat, reason: str, now: float) -> None:
+        """A receiver does not want it."""
+        relation = self.relations.get(seat)
+        if relation is None:
+            return
+        self.shunned[seat] = reason
+        if relation.inherited:
+            self._orphan(relation, now)  # it is new in its office, and may hear of others yet
+        else:
+            del self.relations[seat]
+            self.settled(now)
+
+    def on_leave(self, seat: Seat, now: float, *, moved: bool) -> None:
+        """A receiver closed, or gets it from somebody else."""
+        relation = self.relations.get(seat)
+        if relation is None:
+            return
+        self.shunned[seat] = "left"
+        if moved and seat.relay:
+            self._orphan(relation, now)  # it may come back: what it lacks stays for a while
+        else:
+            del self.relations[seat]
+            self._tell_left(seat.peer)
+            self.settled(now)
+
+    def _tell_left(self, peer: NodeId) -> None:
+        self.core.effects.emit(SubscriberLeft(self.topic, peer, self.key[1]))
+
+    def release(self, now: float) -> None:
+        """This node has nothing more to send: let all receivers look for somebody else."""
+        for relation in list(self.relations.values()):
+            del self.relations[relation.seat]
+            self._say_failed(relation.seat, MOVED)
+        self.orphans.clear()
+        self.settled(now)
+
+    def fail(self, relation: Relation, reason: str, now: float) -> None:
+        """Wait for a receiver no longer, and tell it so."""
+        if self.relations.pop(relation.seat, None) is None:
+            return
+        self.shunned[relation.seat] = reason
+        self.core.counts.failed_subscribers += 1
+        self._say_failed(relation.seat, reason)
+        self.core.effects.emit(SubscriberFailed(self.topic, relation.peer, self.key[1], reason))
+        self.settled(now)
+
+    def _say_failed(self, seat: Seat, reason: str) -> None:
+        self.core.effects.send(seat.peer, Failed(*self.key, reason, seat.relay))
