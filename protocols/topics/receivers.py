@@ -48,6 +48,11 @@ class Receivers(Stream):
     def wanted(self) -> dict[Seat, str]:
         """Who should get this stream; a relay with the zone that it stands for."""
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether there is anything to offer."""
+        return True
+
     @abstractmethod
     def settled(self, now: float) -> None:
         """Receivers acknowledged more, or fewer are waited for."""
@@ -170,11 +175,11 @@ class Receivers(Stream):
         for seat in (Seat(peer), Seat(peer, relay=True)):
             self.shunned.pop(seat, None)
             relation = self.relations.get(seat)
-            if relation is not None and not relation.operational:
-                self.offer(relation, now)
+            if relation is not None:
+                self.offer(relation, now)  # also to who takes part: it may have lost its way
         self.review(now)
         seat = Seat(peer, relay=True)
-        if seat not in self.relations:
+        if seat not in self.relations and self.has_begun:
             self._say_failed(seat, MOVED)  # harmless to who is no gateway
 
     def on_accept(self, src: NodeId, msg: Accept, now: float) -> None:
@@ -204,6 +209,8 @@ class Receivers(Stream):
         self.core.effects.send(src, Begin(*self.key, relation.begun, seat.relay))
         if self.mode is Mode.ACK:
             self.pump(relation, now)
+        else:
+            self._beat_soon(now, 0.0)
         if self.ended:
             self._tell(relation, ASK)
         self.settled(now)

@@ -108,11 +108,14 @@ class Incoming:
             self._asked_accept = -inf
         self.heard_at = now
         self.lost_at = None
+        self._attach(now)
+        self._ack_bytes = max(1, int(offer.window * self.core.settings.ack_share))
+        self._send_accept(now)
+
+    def _attach(self, now: float) -> None:
         if self.relay is not None and not self.relay.attached:
             self.relay.attached = True
             self.relay.review(now)
-        self._ack_bytes = max(1, int(offer.window * self.core.settings.ack_share))
-        self._send_accept(now)
 
     def detach(self, now: float) -> None:
         """The source sends no more: those behind a relay must not wait here."""
@@ -199,6 +202,7 @@ class Incoming:
                 self.heard_at = now
                 self.lost_at = None
                 self.oldest = max(self.oldest, msg.oldest)
+                self._attach(now)  # what said otherwise was late
             self.repairs.via, self.repairs.hops = via, hops
         order = self.order
         last = msg.first + msg.count - 1

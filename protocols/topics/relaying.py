@@ -50,7 +50,12 @@ class Relay(Outgoing):
 
     def wanted(self) -> dict[Seat, str]:
         """Those behind it, as seen from the publisher."""
-        return self._wanted() if self._begun and self.attached else {}
+        return self._wanted() if self.has_begun and self.attached else {}
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the source said where it begins."""
+        return self._begun
 
     def begin(self, start: int, now: float) -> None:
         """The source says where it begins: those behind can be greeted."""
