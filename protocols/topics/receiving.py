@@ -83,6 +83,7 @@ class Incoming:
         self._ack_armed = False
         self._asked_accept = -inf
         self._gap_armed = False
+        self._draining = False
 
     # -- where it begins ------------------------------------------------------------------------
 
@@ -251,13 +252,19 @@ class Incoming:
 
     def _drain(self, now: float) -> None:
         """Hand over what waited and is next."""
+        if self._draining:
+            return  # a relay that has no receivers tells progress while it takes a chunk
+        self._draining = True
         order = self.order
-        while (chunk := order.first()) is not None:
-            if chunk.last < order.expected:
-                self.core.counts.duplicates += chunk.count
-            elif chunk.first > order.expected or not self._hand_over(chunk, now):
-                return
-            order.drop(chunk)
+        try:
+            while (chunk := order.first()) is not None:
+                if chunk.last < order.expected:
+                    self.core.counts.duplicates += chunk.count
+                elif chunk.first > order.expected or not self._hand_over(chunk, now):
+                    return
+                order.drop(chunk)
+        finally:
+            self._draining = False
 
     def _hand_over(self, chunk: Chunk, now: float) -> bool:
         """Give what is next to everybody behind this node; False when somebody has no room."""
