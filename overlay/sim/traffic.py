@@ -50,20 +50,25 @@ class Traffic:
         if outbox:
             sim = self._sim
             links = node.links
-            plain = not (self._shaped or sim.faults)
+            rules = sim.faults.rules
             for peer, sections in outbox.items():
                 link = links.get(peer) or self._open(node, peer)
                 if link is None:
                     continue
-                if plain:
-                    at = sim.now + self._near()
+                if self._shaped:
+                    self._send_shaped(link, sections)
+                    continue
+                at = sim.now + self._near()
+                for rule in rules.values():
+                    if rule.touches(node.name, peer, sim.now, datagram=False):
+                        self._send_bent(link, sections, at)
+                        break
+                else:
                     if at < link.arrives:
                         at = link.arrives
                     else:
                         link.arrives = at
                     self._push((at, self._next(), self._deliver, link, sections))
-                else:
-                    self._send_frame(link, sections)
             outbox.clear()
         if node.casts:
             casts = node.casts[:]
@@ -79,13 +84,16 @@ class Traffic:
         node.links[peer] = link = Link(node, target)
         return link
 
-    def _send_frame(self, link: Link, sections: Sections) -> None:
-        sim = self._sim
+    def _send_shaped(self, link: Link, sections: Sections) -> None:
         leaves = self._leaves_at(link, sections)
         if leaves is None:
-            sim.counts["queue-full"] += _size(sections)
-            return
-        base = leaves + self._latency(link.source, link.target)
+            self._sim.counts["queue-full"] += _size(sections)
+        else:
+            at = leaves + self._latency(link.source, link.target)
+            self._send_bent(link, sections, at)
+
+    def _send_bent(self, link: Link, sections: Sections, base: float) -> None:
+        sim = self._sim
         passage, slow = self._bend(link.source, link.target, datagram=False)
         for copy in passage:
             at = base + copy.extra
@@ -274,7 +282,11 @@ class Traffic:
                 self._sim.announce(node, LinkLost(paused.name, "heartbeat"))
 
     def _time_out(self, link: Link) -> None:
+        """Both ends notice, once, whichever of them opened links."""
         link.up = False
+        back = link.target.links.get(link.source.name)
+        if back is not None:
+            back.up = False
         for node, peer in ((link.source, link.target.name), (link.target, link.source.name)):
             if node.backlog is None:
                 self._sim.announce(node, LinkLost(peer, "heartbeat"))
