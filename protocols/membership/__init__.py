@@ -27,15 +27,17 @@ accusations are the independent confirmations that shorten the suspicion from `s
 `suspicion_min`, and go to the other accusers only, whose verdict it is (told to everybody, they
 cost seven times the messages at 1,000 members). A lost link is a hint: it starts such an urgent
 probe, never a verdict, and only if several members saw links close *and* got no answer is the
-suspicion as short as `abrupt_min`. The accused refutes by a higher incarnation, to its accusers
-first.
+suspicion as short as `abrupt_min`. Of a crowd of lost links (a partition) a few at a time are asked
+through helpers: the zone's members share that work. The accused refutes by a higher incarnation, to
+its accusers first.
 
 Dissemination. News is sent to a few members at once and rides on every Ping and Ack; half of each
 packet is reserved for member states and half for attributes. Every Ping and Ack carries a digest of
 the view; if it differs, the two reconcile (Sync), bucket by bucket, so a view heals however the
 news was lost, and an idle zone pays 9 bytes for it. That somebody died is not believed from such
 a memory but verified. The dead are remembered for `remember_dead`, and the zone together knocks
-at a few of them in each `knock_period`: one answer, and two healed partitions merge.
+at a few of them in each `knock_period`: one answer, and two healed partitions merge, each member
+knocking at its share of the others.
 
 Attributes are written by their owner alone, in versions that rise over all its lives. An owner
 that hears of a version it did not write overrules it by a higher one.

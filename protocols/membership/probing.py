@@ -16,6 +16,7 @@ PROBE = "probe"  # the alarm of the next probe
 WAIT = "wait"  # ("wait", sequence): no answer to a probe so far
 RELAY = "relay"  # ("relay", sequence): no answer to a ping for somebody else
 MAX_RELAYS = 256  # pings under way for others: more means that somebody floods us
+CROWD = 8  # asked through helpers at once on a hint; more means that the network broke, not they
 JITTER = 0.1  # of the period, so that the probes of a zone never march in step
 
 Verdict = Callable[[bool, float], None]
@@ -46,9 +47,12 @@ class Prober(Watcher):
         self._heard = heard  # told of everybody who sends a digest
         self._round: list[NodeId] = []  # who is still to be probed in this round, last first
         self._watching = False  # the next probe goes to the ring successor
+        self._near: list[NodeId] = []  # who that is
+        self._seen = -1  # the view's version for which that holds
         self._sequence = 0
         self._probes: dict[int, Probe] = {}
         self._by_target: dict[NodeId, int] = {}
+        self._through_helpers = 0  # how many of the probes are in their second stage
         self._relays: dict[int, tuple[NodeId, int, NodeId]] = {}  # requester, its sequence, target
 
     def start(self) -> None:
@@ -69,8 +73,11 @@ class Prober(Watcher):
 
     def _successor(self) -> NodeId | None:
         """Everybody has one predecessor that watches it, so nobody is unwatched for a period."""
-        near = self._core.table.ring().successors(self._core.me, 1)
-        return near[0] if near else None
+        table = self._core.table
+        if table.version != self._seen:
+            self._seen = table.version
+            self._near = table.ring().successors(self._core.me, 1)
+        return self._near[0] if self._near else None
 
     def _next_of_round(self) -> NodeId | None:
         table = self._core.table
@@ -88,20 +95,33 @@ class Prober(Watcher):
         at = int(self._core.rng.random() * (len(self._round) + 1))
         self._round.insert(at, record.name)
 
+    def member_gone(self, record: Record, now: float) -> None:
+        """Others found out first."""
+        under_way = self._by_target.get(record.name)
+        if under_way is not None and self._probes[under_way].verdict is None:
+            self._forget(under_way)
+
     def member_doubted(self, claim: Record, now: float) -> None:
-        """Tell it what is said of it, and see whether it answers."""
+        """Tell it what is said of it, and see whether it answers.
+
+        Without helpers at first: two halves that meet again doubt everybody, who mostly lives.
+        """
         if claim.name not in self._by_target and len(self._probes) < MAX_RELAYS:
-            self._begin(Probe(claim.name, urgent=True, abrupt=False), now, claim)
+            self._begin(Probe(claim.name, urgent=False, abrupt=False), now, claim)
 
     def verify(self, name: NodeId, now: float, abrupt: bool = False) -> None:
-        """Ask directly and through helpers at once: there is a hint that it may be gone."""
+        """Ask directly and through helpers at once: there is a hint that it may be gone.
+
+        When many are hinted at, a few at a time are asked through helpers, and the others directly:
+        all members do so, each in an order of its own, so most are found dead before their turn.
+        """
         under_way = self._by_target.get(name)
         if under_way is None:
             self._begin(Probe(name, urgent=True, abrupt=abrupt), now)
             return
         probe = self._probes[under_way]
         probe.abrupt = probe.abrupt or abrupt
-        if probe.direct:
+        if probe.direct and self._through_helpers < CROWD:
             self._second_stage(under_way, probe)
 
     def confront(self, name: NodeId, life: int, verdict: Verdict, now: float) -> bool:
@@ -125,12 +145,14 @@ class Prober(Watcher):
             raise InvariantViolation(f"{self._core.me}: too many pings for others are under way")
 
     def audit(self) -> None:
-        """Every probe ends: by an answer, or by its alarm."""
+        """Every probe ends, by an answer or by its alarm, and those with helpers are counted."""
         alarms = self._core.alarms
         waiting = [(WAIT, sequence) for sequence in self._probes]
         waiting += [(RELAY, sequence) for sequence in self._relays]
         if not all(key in alarms for key in waiting):
             raise InvariantViolation(f"{self._core.me}: a probe would never end")
+        if self._through_helpers != sum(not probe.direct for probe in self._probes.values()):
+            raise InvariantViolation(f"{self._core.me}: miscounts its probes through helpers")
 
     # -- asking ---------------------------------------------------------------------------------
 
@@ -140,13 +162,14 @@ class Prober(Watcher):
         self._probes[sequence] = probe
         self._by_target[probe.target] = sequence
         self._core.effects.send(probe.target, self.ping(sequence, probe.target, told))
-        if probe.urgent:
+        if probe.urgent and self._through_helpers < CROWD:
             self._second_stage(sequence, probe, repeat=False)
         else:
-            settings = self._core.settings
-            self._core.alarms.set(
-                (WAIT, sequence), settings.probe_timeout * self._core.health.factor
-            )
+            self._wait_directly(sequence)
+
+    def _wait_directly(self, sequence: int) -> None:
+        core = self._core
+        core.alarms.set((WAIT, sequence), core.settings.probe_timeout * core.health.factor)
 
     def _next_sequence(self) -> int:
         self._sequence += 1
@@ -172,6 +195,7 @@ class Prober(Watcher):
         """Ask through helpers, and once more directly, since the first ping may be lost."""
         core = self._core
         probe.direct = False
+        self._through_helpers += 1
         if repeat:
             core.effects.send(probe.target, Ping(sequence, core.table.digest))
         helpers = core.table.draw(core.rng, core.settings.helpers, probe.target)
@@ -187,10 +211,12 @@ class Prober(Watcher):
         probe = self._probes.get(sequence)
         if probe is None:
             return
-        if probe.direct:
-            self._second_stage(sequence, probe)
-        else:
+        if not probe.direct:
             self._unanswered(sequence, probe, now)
+        elif probe.urgent and self._through_helpers >= CROWD:  # its turn will come
+            self._wait_directly(sequence)
+        else:
+            self._second_stage(sequence, probe)
 
     def _unanswered(self, sequence: int, probe: Probe, now: float) -> None:
         self._forget(sequence)
@@ -205,6 +231,7 @@ class Prober(Watcher):
     def _forget(self, sequence: int) -> None:
         probe = self._probes.pop(sequence)
         del self._by_target[probe.target]
+        self._through_helpers -= not probe.direct
         self._core.alarms.cancel((WAIT, sequence))
 
     # -- answers --------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from protocols.membership.config import MembershipSettings
 from protocols.membership.messages import Ack, Gossip, Ping
+from protocols.membership.remembering import BURST, TOLD
 from tests.recording import Send
 from tests.unit.membership.member import ALIVE, BIRTH, DEAD, LEFT, Member, record, sent
 
@@ -26,6 +27,18 @@ def test_an_answer_brings_it_back_and_makes_the_others_be_tried() -> None:
     assert "a" in member.membership.view
     assert [ping.to for ping in sent(effects, Ping)] == ["b"], "who left is not disturbed"
     assert "sync-next" in member.effects.timers
+
+
+def test_the_members_of_one_half_share_the_knocking_at_the_other() -> None:
+    here, there = [f"h{n}" for n in range(99)], [f"t{n}" for n in range(100)]
+    member = Member(*here, *there)
+    member.hear("h0", Gossip(tuple(record(name, DEAD) for name in there)))
+    effects = member.hear("t0", Ack(0, 1, 0, (record("t0", ALIVE, BIRTH + 1),)))
+    assert len(sent(effects, Ping)) == TOLD
+    few = Member("h0", *there)
+    few.hear("h0", Gossip(tuple(record(name, DEAD) for name in there)))
+    effects = few.hear("t0", Ack(0, 1, 0, (record("t0", ALIVE, BIRTH + 1),)))
+    assert len(sent(effects, Ping)) == BURST
 
 
 def test_a_large_zone_knocks_together_as_often_as_a_small_one() -> None:
