@@ -1,10 +1,13 @@
-"""`python -m bench NAME [--json]`: run one benchmark, or `all`; exit 0 when it could measure."""
+"""`python -m bench NAME [--json]`: run one benchmark, or `all`; exit 0 when it could measure.
+
+A benchmark is a module with a NAME and a `run(options)`. One with SECTIONS can be run in parts.
+"""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from importlib import import_module
 from pkgutil import iter_modules
@@ -42,7 +45,33 @@ def show(report: Report) -> None:
         bars.add_row(bar.name, f"{bar.value:,.4g}", bar.unit, wanted, "yes" if bar.holds else "NO")
     console.print(cases)
     console.print(bars)
+    for note in report.notes:
+        console.print(f"note: {note}", markup=False)
     console.print(", ".join(f"{key} {value}" for key, value in report.machine.items()))
+
+
+def _sections_help(known: Mapping[str, ModuleType]) -> str:
+    parted = (
+        f"{name}: {', '.join(module.SECTIONS)}"
+        for name, module in known.items()
+        if hasattr(module, "SECTIONS")
+    )
+    return f"one part of a benchmark; may be repeated ({'; '.join(parted)})"
+
+
+def _check_sections(
+    parser: argparse.ArgumentParser,
+    name: str,
+    known: Mapping[str, ModuleType],
+    only: Sequence[str],
+) -> None:
+    """Refuse sections that the benchmark does not have."""
+    sections = list(getattr(known.get(name), "SECTIONS", ()))
+    if not sections:
+        parser.error(f"--only {only[0]}: {name} has no sections")
+    for section in only:
+        if section not in sections:
+            parser.error(f"--only {section}: {name} has the sections {', '.join(sections)}")
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -53,6 +82,9 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true", help="print one JSON object per benchmark")
     parser.add_argument("--repeats", type=int, default=Options().repeats)
     parser.add_argument("--quick", action="store_true", help="small: only shows that it runs")
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="SECTION", help=_sections_help(known)
+    )
     options = parser.parse_args(words)
     if options.repeats < 1:
         parser.error("--repeats must be at least 1")
@@ -61,8 +93,11 @@ def main(words: Sequence[str] | None = None) -> int:
         near = get_close_matches(options.name, known, n=1)
         hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}, all"
         parser.error(f"there is no benchmark {options.name}: {hint}")
+    if options.only:
+        _check_sections(parser, options.name, known, options.only)
+    wanted = Options(options.repeats, options.quick, tuple(options.only))
     for name in names:
-        report: Report = known[name].run(Options(options.repeats, options.quick))
+        report: Report = known[name].run(wanted)
         if options.json:
             print(msgspec.json.encode(report).decode(), flush=True)
         else:

@@ -8,7 +8,7 @@ import pytest
 
 from nodes.spawning import ROOT
 
-NAMES = ["node", "simulator", "transport"]
+NAMES = ["membership", "node", "simulator", "transport"]
 
 
 def bench(*words: str) -> subprocess.CompletedProcess[str]:
@@ -26,7 +26,7 @@ def test_it_prints_one_object_with_all_repeats_and_bars(name: str) -> None:
     done = bench(name, "--json", "--quick", "--repeats", "1")
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
-    assert set(report) == {"bench", "machine", "results", "bars"}
+    assert set(report) == {"bench", "machine", "results", "bars", "notes"}
     assert report["bench"] == name
     assert report["machine"]["cores"] >= 1
     for case in report["results"].values():
@@ -46,3 +46,20 @@ def test_a_wrong_name_says_which_there_are() -> None:
     done = bench("transprot")
     assert done.returncode == 2
     assert "did you mean transport?" in done.stderr
+
+
+def test_one_section_runs_alone() -> None:
+    done = bench("membership", "--json", "--quick", "--repeats", "1", "--only", "detection")
+    assert done.returncode == 0, done.stderr
+    results = json.loads(done.stdout)["results"]
+    assert results
+    assert all(name.startswith(("frozen: ", "killed: ")) for name in results)
+
+
+def test_a_wrong_section_says_which_there_are() -> None:
+    done = bench("membership", "--only", "reel")
+    assert done.returncode == 2
+    assert "membership has the sections cost, detection, mistakes," in done.stderr
+    done = bench("transport", "--only", "real")
+    assert done.returncode == 2
+    assert "transport has no sections" in done.stderr
