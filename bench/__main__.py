@@ -1,6 +1,7 @@
 """`python -m bench NAME [--json]`: run one benchmark, or `all`; exit 0 when it could measure.
 
-A benchmark is a module with a NAME and a `run(options)`. One with SECTIONS can be run in parts.
+A benchmark is a module with a NAME and a `run(options)`. One with SECTIONS can be run in parts, and
+one with PEERS beside others who do the same work.
 """
 
 from __future__ import annotations
@@ -50,28 +51,23 @@ def show(report: Report) -> None:
     console.print(", ".join(f"{key} {value}" for key, value in report.machine.items()))
 
 
-def _sections_help(known: Mapping[str, ModuleType]) -> str:
-    parted = (
-        f"{name}: {', '.join(module.SECTIONS)}"
+def _parts(known: Mapping[str, ModuleType], kind: str) -> str:
+    """Which benchmarks have SECTIONS or PEERS, and which ones."""
+    return "; ".join(
+        f"{name}: {', '.join(getattr(module, kind))}"
         for name, module in known.items()
-        if hasattr(module, "SECTIONS")
+        if hasattr(module, kind)
     )
-    return f"one part of a benchmark; may be repeated ({'; '.join(parted)})"
 
 
-def _check_sections(
-    parser: argparse.ArgumentParser,
-    name: str,
-    known: Mapping[str, ModuleType],
-    only: Sequence[str],
+def _check_parts(
+    parser: argparse.ArgumentParser, option: str, name: str, chosen: Sequence[str], there: list[str]
 ) -> None:
-    """Refuse sections that the benchmark does not have."""
-    sections = list(getattr(known.get(name), "SECTIONS", ()))
-    if not sections:
-        parser.error(f"--only {only[0]}: {name} has no sections")
-    for section in only:
-        if section not in sections:
-            parser.error(f"--only {section}: {name} has the sections {', '.join(sections)}")
+    """Refuse what the benchmark does not have."""
+    for part in chosen:
+        if part not in there:
+            what = f"has {', '.join(there)}" if there else "has none"
+            parser.error(f"{option} {part}: {name} {what}")
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -83,7 +79,19 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--repeats", type=int, default=Options().repeats)
     parser.add_argument("--quick", action="store_true", help="small: only shows that it runs")
     parser.add_argument(
-        "--only", action="append", default=[], metavar="SECTION", help=_sections_help(known)
+        "--only",
+        action="append",
+        default=[],
+        metavar="SECTION",
+        help=f"one part of a benchmark; may be repeated ({_parts(known, 'SECTIONS')})",
+    )
+    parser.add_argument(
+        "--peers",
+        nargs="?",
+        const="all",
+        default="",
+        metavar="NAME,…",
+        help=f"others beside ours, where they are installed ({_parts(known, 'PEERS')})",
     )
     options = parser.parse_args(words)
     if options.repeats < 1:
@@ -93,9 +101,15 @@ def main(words: Sequence[str] | None = None) -> int:
         near = get_close_matches(options.name, known, n=1)
         hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}, all"
         parser.error(f"there is no benchmark {options.name}: {hint}")
-    if options.only:
-        _check_sections(parser, options.name, known, options.only)
-    wanted = Options(options.repeats, options.quick, tuple(options.only))
+    module = known.get(options.name)
+    _check_parts(
+        parser, "--only", options.name, options.only, list(getattr(module, "SECTIONS", ()))
+    )
+    there = list(getattr(module, "PEERS", ()))
+    peers = there if options.peers == "all" else list(filter(None, options.peers.split(",")))
+    if options.peers:
+        _check_parts(parser, "--peers", options.name, peers or ["all"], there)
+    wanted = Options(options.repeats, options.quick, tuple(options.only), tuple(peers))
     for name in names:
         report: Report = known[name].run(wanted)
         if options.json:

@@ -3,7 +3,7 @@
 In the simulator members have the settings of a LAN (0.5 to 1.5 ms one way). All members of a zone
 start at once and know three of them. Bytes are those of the encoded frames that arrive, without
 the headers of ZeroMQ and TCP. `real` starts a process for each peer on loopback, with keys. The
-whole takes most of an hour; `--only` picks sections.
+whole takes most of an hour; `--only` picks sections. `--peers` puts pyre, zenoh and Serf beside it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from bench.membership_cost import report_cost
 from bench.membership_detection import report_detection
 from bench.membership_mistakes import report_mistakes
+from bench.membership_peers import CONTENDERS
 from bench.membership_real import report_real
 from bench.report import Options, Report, Section, run_sections
 
@@ -22,6 +23,8 @@ SECTIONS: dict[str, Section] = {
     "mistakes": report_mistakes,
     "real": report_real,
 }
+
+PEERS = tuple(CONTENDERS)
 
 
 def run(options: Options) -> Report:

@@ -17,6 +17,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from bench.connections import cut_connections
+from bench.membership_peers import add_peers
 from bench.membership_script import add_failures, add_idle, formation
 from bench.overlay_peers import OverlayPeers
 from bench.own_network import enter
@@ -41,7 +42,8 @@ def report_real(report: Report, options: Options) -> None:
 def _measure(options: Options) -> Report:
     """The same in a process of its own, which moves into a network of its own."""
     report = Report("membership", {})
-    if obstacle := enter():
+    obstacle = enter()
+    if obstacle:
         report.notes.append(f"bytes with all headers are of the whole machine: {obstacle}")
     sizes = QUICK_SIZES if options.quick else SIZES
     rounds = 1 if options.quick else options.repeats
@@ -57,6 +59,10 @@ def _measure(options: Options) -> Report:
                     formations[size].append(formation(zone))
                     if number == rounds - 1:
                         _look_closer(report, zone, peers, options, judge=size == sizes[-1])
+        if options.peers and obstacle:
+            report.notes.append(f"{', '.join(options.peers)} are skipped: {obstacle}")
+        else:
+            add_peers(report, options, Path(folder), sizes, SEEDS)
     for size in sizes:
         name = f"complete views after the last is ready, n = {size}"
         case = report.add(name, "s", formations[size])

@@ -28,6 +28,10 @@ class NeverHappenedError(Exception):
     """Something that was waited for did not happen."""
 
 
+class EndedError(Exception):
+    """A peer ended by itself."""
+
+
 class PeerProcess:
     """One process, and what its events said."""
 
@@ -135,7 +139,7 @@ class Processes(AbstractContextManager["Processes"]):
             else:
                 self._selector.unregister(key.fileobj)
                 if peer.alive and peer.name not in self.expected_gone:
-                    raise RuntimeError(f"{peer.name} ended: {self._last_words()}")
+                    raise EndedError(f"{peer.name} ended: {self._last_words()}")
 
     def _take(self, peer: PeerProcess, data: bytes) -> None:
         now = time.monotonic()

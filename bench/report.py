@@ -69,6 +69,7 @@ class Options(msgspec.Struct, frozen=True):
     repeats: int = 5
     quick: bool = False  # small enough for a test: the figures mean little
     only: tuple[str, ...] = ()  # sections; empty: all
+    peers: tuple[str, ...] = ()  # who else does the same work beside ours
 
 
 Section: TypeAlias = Callable[[Report, Options], None]
