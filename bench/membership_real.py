@@ -81,6 +81,8 @@ def _look_closer(
         return
     report.require("idle CPU of a peer, mean", idle.cpu, "% of a core", "at most", 0.5)
     report.require("idle bytes of frames sent by a peer, mean", idle.sent, "B/s", "at most", 1024)
+    name = "idle bytes sent by a peer, with all headers, mean"
+    report.require(name, idle.passed, "B/s", "at most", 1024)
     for name, slowest in failures.items():
         report.require(name, slowest, "s", "at most", WITHIN[name.split()[0]])
     removed = reconnecting(zone)

@@ -94,13 +94,14 @@ def add_idle(
         report.add(f"{whose}idle bytes of frames sent by a peer, {case}", "bytes/s", sent)
     memory = [usage.memory / 2**20 for usage in after.usage]
     report.add(f"{whose}memory of a peer, {case}", "MiB", memory)
-    return Idle(mean(cpu), mean(sent or [0.0]))
+    return Idle(mean(cpu), passed, mean(sent or [0.0]))
 
 
 class Idle(NamedTuple):
     """The mean of all peers."""
 
     cpu: float  # % of a core
+    passed: float  # bytes in a second, with all headers
     sent: float  # bytes of frames in a second; 0 where nobody counts
 
 
