@@ -16,8 +16,9 @@ from collections.abc import Collection
 from time import perf_counter, process_time
 from typing import NamedTuple
 
+from bench.processes import measure_alone
 from bench.progress import Progress
-from bench.report import Report
+from bench.report import Options, Report
 from nodes.zone_recipe import ZoneSetup, supervisor, zone_member
 from overlay.ids import NodeId
 from overlay.protocol import Scope
@@ -178,3 +179,11 @@ def enter(report: Report, found: Scale) -> None:
     report.add(f"{case}, CPU", "s", [found.cpu])
     report.require(f"{case}, wall time of the run", found.wall, "s", "at most", WALL_BAR)
     report.require(f"{case}, peak memory", found.peak, "bytes", "at most", PEAK_BAR)
+
+
+def report_scale(report: Report, options: Options) -> None:
+    """Play it in a process of its own, small if only somebody looks whether it runs."""
+    if options.quick:
+        enter(report, measure(40, 4, 30.0))
+    else:
+        enter(report, measure_alone(measure))
