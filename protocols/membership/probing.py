@@ -113,7 +113,7 @@ class Prober(Watcher):
         """Ask directly and through helpers at once: there is a hint that it may be gone.
 
         When many are hinted at, a few at a time are asked through helpers, and the others directly:
-        all members do so, each in an order of its own, so most are found dead before their turn.
+        all members do so, and most are found dead by one of them before their turn here.
         """
         under_way = self._by_target.get(name)
         if under_way is None:
