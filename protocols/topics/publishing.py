@@ -7,8 +7,6 @@ from collections.abc import Callable
 from math import inf
 from typing import Any
 
-import msgspec
-
 from overlay.errors import LocalProtocolError
 from overlay.ids import NodeId
 from protocols.topics.config import TopicConfig
@@ -16,13 +14,12 @@ from protocols.topics.core import Core
 from protocols.topics.events import StreamEnded
 from protocols.topics.messages import MOST_MESSAGES, StreamKey
 from protocols.topics.modes import Mode, mode_of
+from protocols.topics.packing import pack
 from protocols.topics.relation import ALL_OTHER_ZONES, Seat
 from protocols.topics.sending import Outgoing
 
 ITEM_BYTES = 8  # that a message takes in a chunk besides its own, at most, and in the accounts
 MOST_ITEMS = MOST_MESSAGES // 2
-
-_encode = msgspec.msgpack.Encoder().encode
 
 
 class Publisher(Outgoing):
@@ -154,7 +151,7 @@ class Publisher(Outgoing):
 
     def _close_chunk(self, now: float) -> None:
         items = self.items
-        payload = _encode(items)
+        payload = pack(items)
         before = self.history.newest
         if self.mode is Mode.NACK:
             self._make_place(len(items), len(payload))

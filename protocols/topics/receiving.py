@@ -6,11 +6,8 @@ gateway. Messages are compared by ranges of numbers; nothing is done for each of
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import inf
 from typing import Any
-
-import msgspec
 
 from overlay.errors import InvariantViolation, RemoteProtocolError
 from overlay.ids import NodeId
@@ -35,14 +32,10 @@ from protocols.topics.messages import (
 )
 from protocols.topics.modes import Mode
 from protocols.topics.ordering import Order, weight
+from protocols.topics.packing import pack, unpack
 from protocols.topics.relaying import Relay
 from protocols.topics.repairing import Repairs
 from protocols.topics.subscription import Batch, Replay, Subscription
-
-_decode: Callable[[bytes], Any] = msgspec.msgpack.Decoder().decode
-_encode: Callable[[Any], bytes] = msgspec.msgpack.Encoder().encode
-
-UNDECODABLE = (msgspec.DecodeError, ValueError, RecursionError, TypeError)
 
 
 class Incoming:
@@ -277,7 +270,7 @@ class Incoming:
             items = unpack(chunk)
             if skip:
                 del items[:skip]
-                chunk = Chunk(order.expected, len(items), chunk.sent_at, _encode(items))
+                chunk = Chunk(order.expected, len(items), chunk.sent_at, pack(items))
         order.expected = chunk.last + 1
         self.repairs.tries = 0
         if items is not None:
@@ -492,14 +485,3 @@ class Incoming:
             raise InvariantViolation(f"{self.core.me}: {self.topic}: {wrong}")
         if self.begun and self.order.lacks() and not self._gap_armed and not self.over:
             raise InvariantViolation(f"{self.core.me}: a gap in {self.topic} has no timer")
-
-
-def unpack(chunk: Chunk) -> list[Any]:
-    """The messages of a chunk; RemoteProtocolError when it holds something else."""
-    try:
-        items = _decode(chunk.payload)
-    except UNDECODABLE as error:
-        raise RemoteProtocolError("malformed-chunk", str(error)) from None
-    if not isinstance(items, list) or len(items) != chunk.count:
-        raise RemoteProtocolError("malformed-chunk", f"not {chunk.count} messages")
-    return items
