@@ -4,7 +4,7 @@ SpiderCast (DEBS 2007) says of 10,000 nodes, 1,000 topics and 70 subscriptions a
 degree at least 45 % below overlays of rings, of random and of similar neighbours. Here the
 selection that peers run (`protocols/topology`) chooses the links, once for interest alone, as
 there, and once with the settings as shipped: with the links of the zone, and a degree bound that 70
-subscriptions exceed. In the large case everybody knows 5 % of the others (partial views, as there),
+subscriptions exceed. In the large case everybody knows 2 % of the others (partial views, as there),
 in the small one everybody knows all. The popularity of topic i falls as 1 / i^0.5.
 
 Of the overlays to compare with two take their usual form (`rings`, `similar`) and a thriftier one,
@@ -37,7 +37,7 @@ NAME = "interest-links"
 
 TOPICS, EACH, SKEW = 1000, 70, 0.5
 SMALL, LARGE = 1000, 10_000
-KNOWN_OF_LARGE = 0.05
+KNOWN_OF_LARGE = 0.02
 QUICK_SMALL, QUICK_LARGE = 60, 120
 QUICK_TOPICS, QUICK_EACH, QUICK_KNOWN = 40, 8, 0.5
 FEWER = 45.0  # %
