@@ -73,7 +73,7 @@ class Origin(NamedTuple):
 
 
 class LinkUp(Event, frozen=True):
-    """The link to `peer` completed its handshake."""
+    """A link with `peer`, opened by either side, completed its handshake."""
 
     peer: NodeId
 

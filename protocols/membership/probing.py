@@ -8,9 +8,10 @@ from overlay.errors import InvariantViolation
 from overlay.ids import NodeId
 from overlay.protocol import Message
 from protocols.membership.attributes import Attribute
-from protocols.membership.core import Core, Watcher
+from protocols.membership.core import Core
 from protocols.membership.messages import Ack, IndirectAck, Ping, PingRequest
 from protocols.membership.records import Record, State
+from protocols.membership.watching import Watcher
 
 PROBE = "probe"  # the alarm of the next probe
 WAIT = "wait"  # ("wait", sequence): no answer to a probe so far
@@ -26,7 +27,9 @@ Heard = Callable[[NodeId, int, float], None]
 class Probe:
     """One question under way."""
 
-    __slots__ = ("abrupt", "direct", "helpers", "life", "repeated", "target", "urgent", "verdict")
+    __slots__ = (
+        "abrupt", "claim", "direct", "helpers", "life", "repeated", "target", "urgent", "verdict",
+    )  # fmt: skip
 
     def __init__(self, target: NodeId, urgent: bool, abrupt: bool) -> None:
         self.target = target
@@ -37,10 +40,11 @@ class Probe:
         self.direct = True  # still in its first stage
         self.life: int | None = None  # which life must answer; None: any
         self.verdict: Verdict | None = None  # whom to tell instead of accusing
+        self.claim: Record | None = None  # that it is dead: to be believed instead of accusing
 
 
 class Prober(Watcher):
-    """Watches the ring successor and everybody else in turn."""
+    """Watches the ring successor, and partners in turn."""
 
     def __init__(self, core: Core, heard: Heard) -> None:
         self._core = core
@@ -86,14 +90,34 @@ class Prober(Watcher):
                 name = self._round.pop()
                 if name in table and name != self._core.me:
                     return name
-            self._round = list(table.members())
-            self._core.rng.shuffle(self._round)
+            self._round = self._core.partners.round()
         return None
 
-    def member_present(self, record: Record, now: float) -> None:
-        """Probe a newcomer within the current round, at a random place of it."""
-        at = int(self._core.rng.random() * (len(self._round) + 1))
-        self._round.insert(at, record.name)
+    def member_doubted(self, claim: Record, fresh: bool, now: float) -> None:
+        """Tell it what is said of it, and see whether it answers; my link to it may be lost.
+
+        From memory without helpers at first: halves that meet again doubt all, who mostly live.
+        """
+        under_way = self._by_target.get(claim.name)
+        if under_way is None:
+            if len(self._probes) < MAX_RELAYS:
+                probe = Probe(claim.name, urgent=fresh, abrupt=False)
+                probe.claim = claim if fresh else None
+                self._begin(probe, now, claim)
+                known = self._core.table.record(claim.name)
+                if fresh and known is not None and known.abrupt:  # several have asked it by now
+                    patience = self._core.settings.abrupt_min * self._core.health.factor
+                    self._core.alarms.set((WAIT, self._by_target[claim.name]), patience)
+            elif fresh:
+                self._core.believe(claim, now)
+        elif fresh:
+            probe = self._probes[under_way]
+            if probe.claim is None or probe.claim.incarnation <= claim.incarnation:
+                probe.claim = claim
+            if probe.abrupt:
+                self._give_up(under_way, now)
+            else:
+                self.verify(claim.name, now)
 
     def member_gone(self, record: Record, now: float) -> None:
         """Others found out first."""
@@ -101,13 +125,12 @@ class Prober(Watcher):
         if under_way is not None and self._probes[under_way].verdict is None:
             self._forget(under_way)
 
-    def member_doubted(self, claim: Record, now: float) -> None:
-        """Tell it what is said of it, and see whether it answers.
-
-        Without helpers at first: two halves that meet again doubt everybody, who mostly lives.
-        """
-        if claim.name not in self._by_target and len(self._probes) < MAX_RELAYS:
-            self._begin(Probe(claim.name, urgent=False, abrupt=False), now, claim)
+    def _give_up(self, sequence: int, now: float) -> None:
+        """Others have judged, and my own link to it is lost: that is enough."""
+        claim = self._probes[sequence].claim
+        if claim is not None and self._probes[sequence].verdict is None:
+            self._forget(sequence)
+            self._core.believe(claim, now)
 
     def verify(self, name: NodeId, now: float, abrupt: bool = False) -> None:
         """Ask directly and through helpers at once: there is a hint that it may be gone.
@@ -123,6 +146,8 @@ class Prober(Watcher):
         probe.abrupt = probe.abrupt or abrupt
         if probe.direct and self._through_helpers < CROWD:
             self._second_stage(under_way, probe)
+        if abrupt:
+            self._give_up(under_way, now)
 
     def confront(self, name: NodeId, life: int, verdict: Verdict, now: float) -> bool:
         """Ask whether that life of a name still answers; false when it is being asked already."""
@@ -198,7 +223,7 @@ class Prober(Watcher):
         self._through_helpers += 1
         if repeat:
             core.effects.send(probe.target, Ping(sequence, core.table.digest))
-        helpers = core.table.draw(core.rng, core.settings.helpers, probe.target)
+        helpers = core.partners.draw(core.settings.helpers, probe.target)
         probe.helpers = helpers
         probe.repeated = core.clock.steady
         if helpers:
@@ -225,6 +250,8 @@ class Prober(Watcher):
             self._core.health.worse()
         if probe.verdict is not None:
             probe.verdict(False, now)
+        elif probe.claim is not None:
+            self._core.believe(probe.claim, now)
         else:
             self._core.accuse(probe.target, probe.abrupt, now)
 

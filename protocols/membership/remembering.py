@@ -6,9 +6,10 @@ from collections.abc import Callable
 from math import ceil
 
 from overlay.ids import NodeId
-from protocols.membership.core import Core, Watcher
+from protocols.membership.core import Core
 from protocols.membership.messages import Ping
 from protocols.membership.records import Record, State
+from protocols.membership.watching import Watcher
 
 KNOCK = "knock"
 KNOCKERS = 4  # members that knock in each period, however many there are
