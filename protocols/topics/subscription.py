@@ -33,7 +33,7 @@ class Replay(NamedTuple):
     @classmethod
     def last(cls, messages: int) -> Replay:
         """The last so many of each publisher."""
-        return cls(REPLAY_LAST, messages)
+        return cls(REPLAY_LAST, float(messages))
 
     @classmethod
     def since(cls, sent_at: float) -> Replay:
