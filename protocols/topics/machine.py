@@ -467,6 +467,7 @@ class Topics(OverlayProtocol):
 
     def on_stop(self, now: float) -> None:
         """Say goodbye to senders and receivers."""
+        self._subscriptions.stop()
         for publisher in self.publishers:
             publisher.close(now)
         for stream in self._streams.values():

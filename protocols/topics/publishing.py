@@ -39,6 +39,7 @@ class Publisher(Outgoing):
         self.finished = False
         self._on_room: Callable[[], None] = _nobody_waits
         self._waits_since = inf
+        self._refused = ITEM_BYTES  # what the message counts as that found no room
         self._reopen()
 
     def wanted(self) -> dict[Seat, str]:
@@ -69,8 +70,13 @@ class Publisher(Outgoing):
 
     @property
     def has_room(self) -> bool:
-        """Whether a message of the smallest size can be published now."""
-        return self.left > ITEM_BYTES or self._make_room_possible()
+        """Whether the message that was refused last would be taken now."""
+        return self.left >= self._refused or (not self.closed and self._fits(self._refused))
+
+    @property
+    def chunk_bytes(self) -> int:
+        """What a chunk takes at most, unless a single message is longer."""
+        return self.core.settings.chunk_bytes
 
     @property
     def receivers(self) -> tuple[NodeId, ...]:
@@ -97,6 +103,18 @@ class Publisher(Outgoing):
             return False
         self.left -= size
         self.push(item)
+        self.wake(now)
+        return True
+
+    def put_all(self, items: list[Any], size: int, now: float) -> bool:
+        """Queue all of them in one chunk; False when they do not fit into one now."""
+        if size > self.left or len(self.items) + len(items) > MOST_ITEMS:
+            if self.items:
+                self._close_chunk(now)
+            if size > self.left or len(items) > MOST_ITEMS:
+                return False
+        self.left -= size
+        self.items += items
         self.wake(now)
         return True
 
@@ -195,9 +213,6 @@ class Publisher(Outgoing):
                 return room
             history.drop_oldest()
 
-    def _make_room_possible(self) -> bool:
-        return not self.closed and self._fits(ITEM_BYTES + 1)
-
     def _fits(self, size: int) -> bool:
         """Whether a chunk of one such message is within the bounds; a first one always is."""
         history, config = self.history, self.config
@@ -222,7 +237,7 @@ class Publisher(Outgoing):
                     self.fail(relation, "slow", now)
                 self.trim(now)
             else:
-                self._wait(now)
+                self._wait(size, now)
                 return False
         self.left = max(size, self.left)
         return True
@@ -233,7 +248,8 @@ class Publisher(Outgoing):
         """Have this called while `waiting`, when there may be room, or all is acknowledged."""
         self._on_room = callback
 
-    def _wait(self, now: float) -> None:
+    def _wait(self, size: int, now: float) -> None:
+        self._refused = size
         if self._waits_since is inf:
             self._waits_since = now
             at = now + self.core.settings.slow_after
@@ -261,6 +277,7 @@ class Publisher(Outgoing):
         if self.has_room or self.all_settled:
             self.waiting = False
             self._waits_since = inf
+            self._refused = ITEM_BYTES
             self._on_room()
 
     def ask_all(self, now: float) -> None:

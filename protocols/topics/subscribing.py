@@ -38,6 +38,7 @@ class Subscriptions:
         self._by_number: dict[int, Subscription] = {}
         self._numbers: dict[Subscription, int] = {}
         self._last = 0
+        self._stopped = False
 
     def __len__(self) -> int:
         return len(self._numbers)
@@ -82,6 +83,8 @@ class Subscriptions:
 
     def tell(self, now: float) -> None:
         """Set the attributes that say what this node wants."""
+        if self._stopped:
+            return
         attributes = self._own.attributes()
         for key, value in attributes.items():
             if self._said.get(key) != value:
@@ -90,3 +93,7 @@ class Subscriptions:
             if key not in attributes:
                 self._base.remove_attribute(key, now)
         self._said = attributes
+
+    def stop(self) -> None:
+        """Tell nothing any more: the node leaves its zone with all that it said there."""
+        self._stopped = True
