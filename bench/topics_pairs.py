@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Timer
+from threading import Thread, Timer
 from typing import Any, NamedTuple
 
 from overlay.security.authority import Authority
@@ -62,6 +62,7 @@ class Ends:
             where = [_line(taker) for taker in takers]
             told = {"ports": [w["port"] for w in where], "raw_keys": [w["key"] for w in where]}
             giver = self._start(common | {"role": "sender", "name": "sender"} | told | own["sender"])
+            Thread(target=self._watch, args=(giver,), daemon=True).start()
             found = [_line(taker) for taker in takers]
             for end in (giver, *takers):
                 assert end.stdin is not None
@@ -85,6 +86,11 @@ class Ends:
         end = subprocess.Popen(words, stdin=pipe, stdout=pipe, text=True)
         self._processes.append(end)
         return end
+
+    def _watch(self, giver: subprocess.Popen[str]) -> None:
+        """Nobody waits for messages of a publisher that failed."""
+        if giver.wait():
+            self._kill()
 
     def _kill(self) -> None:
         for end in self._processes:

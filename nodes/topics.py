@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 CAPACITY = 8 << 20  # bytes that a subscription holds for its reader
 
+LONGEST_TURN = 0.005  # s that a reader who has much to read goes on before others run
+
 _READY = frozenset({bytes})  # types that need no encoding
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -224,6 +226,7 @@ class TopicSubscription:
         """Begin, without `async with`; `close` ends it."""
         self._sub = self._node.call(self._subscribe)
         self._sub.on_batch(self._on_batch)
+        self._sub.on_crowd(self._node.driver.yield_soon)
         self._node.at_stop(self._end)
 
     def _subscribe(self, now: float) -> Subscription:
@@ -236,13 +239,17 @@ class TopicSubscription:
         """Yield consecutive messages of one publisher together: the fastest way."""
         sub = self._sub
         queue = sub.queue
+        pass_by = trio.current_time() + LONGEST_TURN
         while True:
             while queue:
                 batch = sub.take()
                 if sub.held and sub.bytes * 2 <= sub.capacity:
                     self._node.call(self._topics.resume, sub)
                 yield batch
-                await trio.lowlevel.checkpoint()
+                # While much waits it is read rather than more taken in, but not for long.
+                if not sub.is_crowded or trio.current_time() >= pass_by:
+                    await trio.lowlevel.checkpoint()
+                    pass_by = trio.current_time() + LONGEST_TURN
             if not sub.open:
                 return
             await self._readers.park()

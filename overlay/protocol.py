@@ -126,6 +126,10 @@ class Effects(ABC):
         Best effort: a full queue or a broken link drops it and counts that.
         """
 
+    def backlog(self, to: NodeId) -> int:
+        """Bytes that wait on this node for the link to `to`; 0 where nothing ever waits."""
+        return 0
+
     @abstractmethod
     def cast(self, address: UdpAddress | Group, msg: Message) -> None:
         """Send one datagram."""

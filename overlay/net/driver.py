@@ -409,6 +409,10 @@ class Driver:
         else:
             self._wake_up()
 
+    def yield_soon(self) -> None:
+        """End the intake of this tick: an application has much to read already."""
+        self._inbound.enough = True
+
     def cast(self, address: UdpAddress | Group, scope: Scope, msg: Message) -> None:
         """Sign and send one datagram."""
         self._envelopes.cast(self._datagrams, address, scope, msg)

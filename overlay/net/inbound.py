@@ -116,14 +116,16 @@ class Inbound:
         self._early: dict[int, None] = {}  # those that spoke before the monitor told of them
         self._gone: dict[int, str] = {}  # why these ended; what they sent may still wait
         self._refusal_bytes = 0  # what the frame at hand costs its tick besides its size
+        self.enough = False  # an application has to read before more is taken in
 
     # -- frames -------------------------------------------------------------------------------
 
     def drain(self, now: float) -> bool:
-        """Take in what waits, up to the tick's cap; True when more may wait."""
+        """Take in what waits, up to the tick's cap or `enough`; True when more may wait."""
         left = self._net.tick_bytes
         receive = self._router.recv
-        while left > 0:
+        self.enough = False
+        while left > 0 and not self.enough:
             try:
                 sender = receive(NOBLOCK, False)
             except zmq.Again:

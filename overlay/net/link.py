@@ -114,6 +114,11 @@ class Link(Lanes):
         self._early: deque[list[bytes]] = deque()  # frames that were read while sending
         self._monitor: Monitor | None = None
 
+    @property
+    def backlog(self) -> int:
+        """Bytes that wait in its queue."""
+        return self._links.net.link_bytes - self.writer.room
+
     # -- sending ------------------------------------------------------------------------------
 
     def flush(self) -> None:

@@ -25,10 +25,10 @@ class TopicConfig(Settings, frozen=True, kw_only=True):
     ] = "wait"
     history_messages: Annotated[
         int, bounded("messages", 1, 10_000_000, "kept for those who lack some; then publish waits")
-    ] = 100_000
+    ] = 400_000
     history_bytes: Annotated[
         int, bounded("bytes", KIB, 1 << 34, "the same in bytes: what a publisher takes at most")
-    ] = 16 * MIB
+    ] = 32 * MIB
     history_age: Annotated[
         float, bounded("s", 0.1, 604_800, "nack, and what `keep` keeps: nobody asks for older ones")
     ] = 60.0
@@ -37,7 +37,7 @@ class TopicConfig(Settings, frozen=True, kw_only=True):
     ] = 0
     window_bytes: Annotated[
         int, bounded("bytes", KIB, 1 << 30, "on the way to one subscriber and unacknowledged")
-    ] = 4 * MIB
+    ] = 8 * MIB
     linger: Annotated[
         float, bounded("s", 0, 3600, "a closed publisher still serves who lacks something")
     ] = 5.0

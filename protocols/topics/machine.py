@@ -148,6 +148,7 @@ class Topics(OverlayProtocol):
             "gap": self._on_gap_timer,
             "ack": self._on_ack_timer,
             "slow": self._on_slow_timer,
+            "room": self._on_room_timer,
             "linger": self._on_linger_timer,
         }
 
@@ -453,6 +454,11 @@ class Topics(OverlayProtocol):
         stream = self._streams.get(key)
         if stream is not None:
             stream.on_ack_timer(now)
+
+    def _on_room_timer(self, key: StreamKey, now: float) -> None:
+        publisher = self._departures.publishers.get(key)
+        if publisher is not None:
+            publisher.on_room_timer(now)
 
     def _on_slow_timer(self, key: StreamKey, now: float) -> None:
         publisher = self._departures.publishers.get(key)

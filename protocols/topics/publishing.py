@@ -20,6 +20,8 @@ from protocols.topics.sending import Outgoing
 
 ITEM_BYTES = 8  # that a message takes in a chunk besides its own, at most, and in the accounts
 MOST_ITEMS = MOST_MESSAGES // 2
+STUCK_AFTER = 0.2  # s without any progress of a link's queue: nobody waits for it
+LOOK_EVERY = 0.001  # s between two looks at queues that are full
 
 
 class Publisher(Outgoing):
@@ -34,12 +36,15 @@ class Publisher(Outgoing):
         self.items: list[Any] = []
         self.push = self.items.append
         self.left = 0  # bytes that the open chunk still takes
+        self._closed_at = 0.0  # when the last chunk left, or its links were looked at
         self.waiting = False  # somebody waits for room, or for all to be acknowledged
         self.closed = False
         self.finished = False
         self._on_room: Callable[[], None] = _nobody_waits
         self._waits_since = inf
         self._refused = ITEM_BYTES  # what the message counts as that found no room
+        self._held = False  # without acks: our own links are full
+        self._queues: dict[NodeId, tuple[int, float]] = {}  # shortest that each was, and since when
         self._reopen()
 
     def wanted(self) -> dict[Seat, str]:
@@ -174,6 +179,7 @@ class Publisher(Outgoing):
         if self.mode is Mode.NACK:
             self._make_place(len(items), len(payload))
         chunk = self.history.add(before + 1, len(items), now, payload)
+        self._closed_at = now
         self.items = []
         self.push = self.items.append
         self.core.counts.published += len(items)
@@ -199,6 +205,8 @@ class Publisher(Outgoing):
         elif self.mode is Mode.NACK:
             config = self.config
             most = min(most, config.history_bytes, config.history_messages * ITEM_BYTES)
+        if self.mode is not Mode.ACK and self._links_are_full():
+            most = 0
         self.left = 0 if self.closed else max(0, most)
 
     def _room(self) -> int:
@@ -217,7 +225,7 @@ class Publisher(Outgoing):
         """Whether a chunk of one such message is within the bounds; a first one always is."""
         history, config = self.history, self.config
         if self.mode is not Mode.ACK or not history.messages:
-            return True
+            return not self._held
         return (
             history.messages < config.history_messages
             and history.bytes + size <= config.history_bytes
@@ -227,6 +235,9 @@ class Publisher(Outgoing):
         """Open a chunk for one message of that size; False when it must wait for receivers."""
         policy = self.config.slow
         while not self._fits(size):
+            if self._held:
+                self._wait(size, now)
+                return False
             oldest = self.history.first
             if oldest is not None and oldest.last <= self.floor:
                 self.history.drop_oldest()
@@ -255,6 +266,39 @@ class Publisher(Outgoing):
             at = now + self.core.settings.slow_after
             self.core.effects.set_timer(("slow", self.key), at)
         self.waiting = True
+
+    def _links_are_full(self) -> bool:
+        """Whether chunks wait on this node for links that move: publishing more would lose some.
+
+        Without acks nobody else says so. A link that does not move is let down, not waited for.
+        """
+        core, window = self.core, self.config.window_bytes
+        now = self._closed_at
+        peers = core.links.neighbours() if self._in_tree else self._targets
+        full = False
+        for peer in peers:
+            waits = core.effects.backlog(peer)
+            if waits <= (window // 2 if self._held else window):
+                self._queues.pop(peer, None)
+                continue
+            shortest, since = self._queues.get(peer, (waits + 1, now))
+            if waits < shortest:
+                self._queues[peer] = (waits, now)
+                full = True
+            else:
+                full |= now - since < STUCK_AFTER
+        self._held = full
+        if full:
+            core.effects.set_timer(("room", self.key), now + LOOK_EVERY)
+        return full
+
+    def on_room_timer(self, now: float) -> None:
+        """Our links may have room again."""
+        self._closed_at = now
+        if not self.items:
+            self._reopen()
+        if self.waiting:
+            self._tell_waiting(now)
 
     def on_slow_timer(self, now: float) -> None:
         """It waits for a long time: say for whom."""

@@ -89,12 +89,14 @@ class Stream(ABC):
             chunk.payload,
         )
 
-    def _progress(self, flags: int = 0) -> Data:
-        """How far the stream is."""
+    def _progress(self, flags: int = 0, upto: int | None = None) -> Data:
+        """How far the stream is, or how far it was sent to somebody."""
         if self.ended:
             flags |= LAST | (LOST if self.lost else 0)
         origin, stream = self.key
         newest, oldest = self.history.newest, self.history.oldest
+        if upto is not None:
+            newest = upto
         return Data(origin, stream, self.topic, self.mode, newest + 1, 0, oldest, 0.0, flags, b"")
 
     def on_nack(self, src: NodeId, msg: Nack, now: float, resent: Resent) -> None:
