@@ -17,6 +17,7 @@ import zmq
 
 from bench.raw_ends import ALONE, emit
 
+HELD = 4  # messages that wait in a socket: a hop with more would be slow, not only lossy
 AT_ONCE = 64  # messages of one socket before others get their turn
 
 Socket: TypeAlias = zmq.Socket[bytes]
@@ -30,6 +31,7 @@ class WayIn:
         self._to = to
         self.front: Socket = hop.context.socket(zmq.ROUTER)
         self.front.set(zmq.ROUTER_HANDOVER, 1)
+        self.front.set(zmq.RCVHWM, HELD)
         self.port = self.front.bind_to_random_port("tcp://127.0.0.1")
         self._backs: dict[bytes, Socket] = {}
 
@@ -73,6 +75,7 @@ class Hop:
     def connect(self, way: WayIn, who: bytes, to: str) -> Socket:
         """The way on for somebody who called."""
         back = self.context.socket(zmq.DEALER)
+        back.set(zmq.SNDHWM, HELD)
         back.connect(to)
         self._callers[back] = (way.front, who)
         self._poller.register(back, zmq.POLLIN)

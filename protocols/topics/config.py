@@ -78,7 +78,7 @@ class TopicsSettings(Settings, frozen=True, kw_only=True):
     ] = 1.0
     resend_after: Annotated[
         float, bounded("s", 0.001, 60, "what was sent again is not sent once more before")
-    ] = 0.03
+    ] = 0.02
     slow_after: Annotated[
         float, bounded("s", 0.01, 600, "a publisher waits so long for one before it says so")
     ] = 1.0
@@ -103,10 +103,10 @@ class TopicsSettings(Settings, frozen=True, kw_only=True):
     # -- nack mode ------------------------------------------------------------------------------
     nack_delay: Annotated[
         float, bounded("s", 0, 10, "per hop, half of it random: who is nearer to a loss asks first")
-    ] = 0.01
+    ] = 0.006
     nack_again: Annotated[
         float, bounded("s", 0.001, 60, "before somebody else is asked for the same; × 1.5 each")
-    ] = 0.06
+    ] = 0.03
     nack_tries: Annotated[
         int, bounded("tries", 1, 1000, "then messages that nobody has are a Gap")
     ] = 30

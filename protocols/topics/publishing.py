@@ -12,15 +12,17 @@ from overlay.ids import NodeId
 from protocols.topics.config import TopicConfig
 from protocols.topics.core import Core
 from protocols.topics.events import StreamEnded
-from protocols.topics.messages import MOST_MESSAGES, StreamKey
+from protocols.topics.messages import MOST_MESSAGES, Nack, StreamKey
 from protocols.topics.modes import Mode, mode_of
 from protocols.topics.packing import pack
 from protocols.topics.relation import ALL_OTHER_ZONES, Seat
 from protocols.topics.sending import Outgoing
+from protocols.topics.stream import Resent
 
 ITEM_BYTES = 8  # that a message takes in a chunk besides its own, at most, and in the accounts
 MOST_ITEMS = MOST_MESSAGES // 2
 STUCK_AFTER = 0.2  # s without any progress of a link's queue: nobody waits for it
+NACK_SHARE = 4  # parts of history: whoever is one of them behind, and asks, is waited for
 LOOK_EVERY = 0.001  # s between two looks at queues that are full
 
 
@@ -43,6 +45,8 @@ class Publisher(Outgoing):
         self._on_room: Callable[[], None] = _nobody_waits
         self._waits_since = inf
         self._refused = ITEM_BYTES  # what the message counts as that found no room
+        self._nacked = 0  # somebody has all up to here, and asked for the next one
+        self._nacked_at = -inf
         self._held = False  # without acks: our own links are full
         self._queues: dict[NodeId, tuple[int, float]] = {}  # shortest that each was, and since when
         self._reopen()
@@ -274,6 +278,10 @@ class Publisher(Outgoing):
         """
         core, window = self.core, self.config.window_bytes
         now = self._closed_at
+        if self._somebody_is_behind(now):
+            self._held = True
+            core.effects.set_timer(("room", self.key), now + LOOK_EVERY)
+            return True
         peers = core.links.neighbours() if self._in_tree else self._targets
         full = False
         for peer in peers:
@@ -291,6 +299,25 @@ class Publisher(Outgoing):
         if full:
             core.effects.set_timer(("room", self.key), now + LOOK_EVERY)
         return full
+
+    def _somebody_is_behind(self, now: float) -> bool:
+        """Whether who asked a moment ago still lacks what soon leaves history."""
+        history, config = self.history, self.config
+        if now - self._nacked_at > self.core.settings.nack_again * 2 or config.slow != "wait":
+            return False
+        behind = history.newest - self._nacked
+        return behind > config.history_messages // NACK_SHARE or (
+            history.end - history.offset(self._nacked) > config.history_bytes // NACK_SHARE
+        )
+
+    def on_nack(self, src: NodeId, msg: Nack, now: float, resent: Resent) -> None:
+        """Send again what is still here; what is lacked first tells how far somebody is."""
+        super().on_nack(src, msg, now, resent)
+        if msg.gaps and self.mode is Mode.NACK and msg.gaps[0][0] >= self.history.oldest:
+            first = msg.gaps[0][0] - 1
+            if now - self._nacked_at > LOOK_EVERY or first < self._nacked:
+                self._nacked = first
+            self._nacked_at = now
 
     def on_room_timer(self, now: float) -> None:
         """Our links may have room again."""

@@ -366,7 +366,7 @@ class Incoming:
         self._drain(now)
         if self.mode is Mode.ACK:
             self._ack(now)
-            self._arm_gap(now, self.core.settings.ask_after)
+            self._arm_gap(now, self.core.settings.resend_after * 1.25)  # or it came to nothing
         elif order.lacks():
             self._arm_gap(now, self.repairs.ask(order.gaps(), self.source))
         self._look(now)
