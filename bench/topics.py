@@ -15,11 +15,9 @@ from bench.topics_latency import latency
 from bench.topics_loss import loss
 from bench.topics_memory import memory
 from bench.topics_pairs import PUB_SUB, PUSH_PULL, Ends, Side, ends_with_keys, ours
-from bench.topics_peers import CONTENDERS, peers
 from bench.topics_tree import tree
 
 NAME = "topics"
-PEERS = CONTENDERS
 
 MANY = 4  # subscribers of the case with several
 
@@ -29,7 +27,7 @@ class Load(NamedTuple):
 
     label: str
     size: int  # bytes
-    count: int  # about a second of raw messages
+    messages: int  # about a second of raw messages
     receivers: int
     raw: Side
     bars: dict[str, float]  # by the name of a way
@@ -83,7 +81,7 @@ def _measure(
     for _ in range(options.repeats):
         for side, factor in sides:
             progress.step(f"{what}: {side.name}")
-            count = load.count * factor // (200 if options.quick else 1)
+            count = load.messages * factor // (500 if options.quick else 1)
             taken = ends.run(side, load.receivers, size=load.size, count=count, curve=curve)
             longest = max(one["seconds"] for one in taken)
             found[side.name].append(load.receivers * count / longest)
@@ -116,7 +114,6 @@ SECTIONS = {
     "loss": loss,
     "tree": tree,
     "memory": memory,
-    "peers": peers,
 }
 
 

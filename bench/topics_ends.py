@@ -197,8 +197,10 @@ WRITERS: dict[str, Callable[[TopicPublisher, bytes, int], Any]] = {
 async def publisher(options: dict[str, Any]) -> None:
     """Publish all messages once everybody listens; return when all have them."""
     async with joined(options, [f"127.0.0.1:{port}" for port in options["ports"]]) as peer:
-        async with peer.publisher(TOPIC, reliability=options["mode"], **options.get("config", {})) as out:
-            while len(out.subscribers) < len(options["ports"]):
+        async with peer.publisher(
+            TOPIC, reliability=options["mode"], **options.get("config", {})
+        ) as out:
+            while len(out.subscribers) < len(options["ports"]):  # noqa: ASYNC110 (once, at the start)
                 await trio.sleep(0.01)
             if options["write"] == "rate":
                 await put_at_rate(out, options["size"], options["count"], options["rate"])

@@ -1,4 +1,4 @@
-"""One-way latency at a steady rate in ack mode: from the call that publishes to the reader's hands."""
+"""One-way latency at a steady rate in ack mode: from the call to the reader."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ SECONDS = 5
 BYTES = 100
 
 CALLBACK, LOOP = "ack, callback", "ack, async for"
-SPINNING = "ack, callback, net.busy_poll"
 RAW = PUSH_PULL.but(write="rate")
 P50_BARS = {CALLBACK: 2.3, LOOP: 2.6}
 P99_BAR = 3.5

@@ -60,8 +60,13 @@ class Ends:
                 for number in range(receivers)
             ]
             where = [_line(taker) for taker in takers]
-            told = {"ports": [w["port"] for w in where], "raw_keys": [w["key"] for w in where]}
-            giver = self._start(common | {"role": "sender", "name": "sender"} | told | own["sender"])
+            told: dict[str, Any] = {
+                "ports": [w["port"] for w in where],
+                "raw_keys": [w["key"] for w in where],
+            }
+            giver = self._start(
+                common | {"role": "sender", "name": "sender"} | told | own["sender"]
+            )
             Thread(target=self._watch, args=(giver,), daemon=True).start()
             found = [_line(taker) for taker in takers]
             for end in (giver, *takers):
@@ -103,8 +108,9 @@ def ends_with_keys() -> Iterator[Ends]:
     with tempfile.TemporaryDirectory(prefix="overlay-bench-") as folder:
         keys = Path(folder) / "keys"
         authority = Authority.create(keys, "bench")
+        rights = Rights(zones=("*",), publish=("**",), subscribe=("**",))
         for name in ("sender", *(f"receiver-{number}" for number in range(MOST_RECEIVERS))):
-            authority.issue(name, Rights(zones=("*",)), 1).save(keys)
+            authority.issue(name, rights, 1).save(keys)
         yield Ends(keys)
 
 

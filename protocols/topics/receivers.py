@@ -74,7 +74,8 @@ class Receivers(Stream):
         """Have a receiver tell how far it is, at that time and then after pauses."""
 
     def _tell(self, relation: Relation, flags: int = 0) -> None:
-        self.core.effects.send(relation.peer, self._progress(flags | relation.flags))
+        upto = None if self.ended else relation.sent  # what it was not sent yet it does not lack
+        self.core.effects.send(relation.peer, self._progress(flags | relation.flags, upto))
 
     # -- receivers ------------------------------------------------------------------------------
 

@@ -12,7 +12,6 @@ from overlay.ids import NodeId
 from overlay.patterns import ANY, ONE
 from protocols.topics.messages import NO_REPLAY, REPLAY_ALL, REPLAY_LAST, REPLAY_SINCE
 
-
 CROWD = 16  # parts of its capacity: one of them unread, and it is better to read than to take in
 
 
