@@ -116,8 +116,8 @@ class Link(Lanes):
 
     @property
     def backlog(self) -> int:
-        """Bytes that wait in its queue."""
-        return self._links.net.link_bytes - self.writer.room
+        """Bytes that wait in its lanes."""
+        return self.writer.queued + (0 if self.bulk is None else self.bulk.queued)
 
     # -- sending ------------------------------------------------------------------------------
 
