@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import resource
+from collections.abc import Sequence
 
 from bench.processes import measure_alone
 from bench.progress import Progress
 from bench.report import Options, Report
 from nodes.recipes import peer
-from nodes.settings import NodeConfig
-from overlay.host import Host, Surroundings
+from nodes.settings import node_config
+from overlay.host import Host, Recipe, Surroundings
 from overlay.ids import NodeId
 from overlay.sim import Simulator
 from protocols.membership.machine import Membership
@@ -45,20 +46,26 @@ def memory(report: Report, options: Options) -> None:
     report.require(f"{what} in the simulator: peak memory", size, "GB", "at most", MEMORY_BAR)
 
 
-def member(host: Host) -> None:
+def member(sets: Sequence[str]) -> Recipe:
     """What `overlay peer` runs."""
-    host.surroundings = Surroundings(ZONE)
-    peer(NodeConfig(insecure=True))(host)
+    recipe = peer(node_config(insecure=True, profile="sim", sets=sets))
+
+    def add(host: Host) -> None:
+        host.surroundings = Surroundings(ZONE)
+        recipe(host)
+
+    return add
 
 
 class World:
     """Members of one zone in the simulator, who all know each other."""
 
-    def __init__(self, size: int) -> None:
-        self.sim = Simulator(1, check_every=0)
+    def __init__(self, size: int, *, wire: bool = False, sets: Sequence[str] = ()) -> None:
+        self.sim = Simulator(1, wire=wire, check_every=0)
+        recipe = member(sets)
         self.names = [f"n{number}" for number in range(size)]
         for name in self.names:
-            self.sim.add_node(name, member)
+            self.sim.add_node(name, recipe)
             if name != self.names[0]:
                 self.sim.call(name, self._membership(name).join, self.names[:1])
         assert self.sim.run_until(self._complete, 60, every=0.1), "the zone never formed"

@@ -1,87 +1,68 @@
-"""What a publisher with 199 subscribers pays: sending to each, or a pruned broadcast."""
+"""What a publisher with 199 subscribers pays: sending to each, or a pruned broadcast.
+
+In the simulator, where messages are encoded as on the wire: 200 nodes with a link to each other
+take more descriptors than a process may have. What counts is the CPU time of the publisher's own calls,
+each of which publishes one message and sends it on its way.
+"""
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-from collections.abc import Mapping
 from statistics import median
-from typing import Any
+from time import process_time
 
+from bench.processes import measure_alone
 from bench.progress import Progress
 from bench.report import Options, Report
+from bench.topics_memory import MESSAGE, World
+from protocols.topics.config import TopicConfig
+from protocols.topics.publishing import ITEM_BYTES, Publisher
 
-MEMBERS = 199  # and the publisher
-QUICK_MEMBERS = 19
-BYTES = 100
-RATE = 50  # messages/s, each a chunk by itself
-SECONDS = 6
-MOST_REPEATS = 2  # each takes most of a minute, and a share of CPU time hardly varies
+MEMBERS, QUICK_MEMBERS = 200, 20
+PUBLISHED = 100
+PAUSE = 0.05  # s of the world between two messages
+MOST_REPEATS = 3
 SHARE_BAR = 1 / 5
 
-ROUTES = {
-    "direct": ["topics.tree_from=100000"],
-    "pruned broadcast": ["topics.tree_from=3", "topics.tree_until=2"],
-}
+ROUTES = {"direct": (100_000, 99_999), "pruned broadcast": (3, 2)}  # tree_from, tree_until
 
 
 def tree(report: Report, options: Options) -> None:
-    """CPU time of the publisher alone, without what it takes when it is idle."""
+    """Every member gets every message, or the measurement fails."""
     repeats = min(options.repeats, MOST_REPEATS)
-    progress = Progress("topics tree", repeats * 2 * len(ROUTES))
-    for mode in ("nack",) if options.quick else ("nack", "ack"):
-        found: dict[str, list[float]] = {route: [] for route in ROUTES}
-        for _ in range(repeats):
-            for route, sets in ROUTES.items():
-                progress.step(f"{mode}, {route}")
-                found[route].append(_measure(mode, sets, options))
-        members = (QUICK_MEMBERS if options.quick else MEMBERS) + 1
-        for route, values in found.items():
-            report.add(f"{members} members, {mode}, publisher's CPU, {route}", "µs/message", values)
-        share = median(found["pruned broadcast"]) / median(found["direct"])
-        what = f"{members} members, {mode}: publisher's CPU, pruned broadcast against direct"
-        report.require(what, share, "×", "at most", SHARE_BAR)
-
-
-def _measure(mode: str, sets: list[str], options: Options) -> float:
     members = QUICK_MEMBERS if options.quick else MEMBERS
-    seconds = 1 if options.quick else SECONDS
-    common = {
-        "mode": mode,
-        "sets": sets,
-        "members": members,
-        "size": BYTES,
-        "rate": RATE,
-        "count": RATE * seconds,
-        "seconds": seconds + 0.5,
-        "settling": 1 if options.quick else 10,
-        "within": 120,
-    }
-    crowd = _start({**common, "role": "crowd"})
-    parts = [crowd]
-    try:
-        parts.append(publisher := _start({**common, "role": "publisher", **_line(crowd)}))
-        cpu = _line(publisher)
-        got = _line(crowd)
-        if got["least"] < common["count"]:
-            raise RuntimeError(f"{mode}: a member got {got['least']} of {common['count']} messages")
-        return float(cpu["busy"] - cpu["idle"]) / RATE / seconds * 1e6
-    finally:
-        for part in parts:
-            part.kill()
-            part.communicate()
+    progress = Progress("topics tree", repeats * len(ROUTES))
+    found: dict[str, list[float]] = {route: [] for route in ROUTES}
+    for _ in range(repeats):
+        for route, (tree_from, tree_until) in ROUTES.items():
+            progress.step(route)
+            found[route].append(measure_alone(publisher_cpu, members, tree_from, tree_until))
+    for route, values in found.items():
+        report.add(f"{members} members, publisher's CPU, {route}", "µs/message", values)
+    share = median(found["pruned broadcast"]) / median(found["direct"])
+    what = f"{members} members: publisher's CPU, pruned broadcast against direct"
+    report.require(what, share, "×", "at most", SHARE_BAR)
 
 
-def _start(options: Mapping[str, Any]) -> subprocess.Popen[str]:
-    words = [sys.executable, "-m", "bench.topics_crowd", json.dumps(options)]
-    return subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
-
-
-def _line(part: subprocess.Popen[str]) -> dict[str, Any]:
-    assert part.stdout is not None
-    line = part.stdout.readline()
-    if not line:
-        raise RuntimeError("a part of the crowd died or took too long: see above")
-    found: dict[str, Any] = json.loads(line)
-    return found
+def publisher_cpu(members: int, tree_from: int, tree_until: int) -> float:
+    """CPU time of a call that publishes one message in nack mode, in µs."""
+    sets = [f"topics.tree_from={tree_from}", f"topics.tree_until={tree_until}"]
+    world = World(members, wire=True, sets=sets)
+    sim = world.sim
+    for name in world.names[1:]:
+        world.subscribe(name, "load")
+    sim.run_for(15)
+    publish = world.topics("n0").publish
+    out: Publisher = sim.call("n0", publish, "load", TopicConfig(reliability="nack"))
+    sim.run_for(1)
+    size = len(MESSAGE) + ITEM_BYTES
+    spent = 0.0
+    for _ in range(PUBLISHED):
+        began = process_time()
+        sim.call("n0", out.put, MESSAGE, size)
+        spent += process_time() - began
+        sim.run_for(PAUSE)
+    sim.run_for(2)
+    got = sum(world.topics(name).counts.delivered for name in world.names)
+    if got != PUBLISHED * (members - 1):
+        raise RuntimeError(f"{got} of {PUBLISHED * (members - 1)} messages arrived")
+    return spent / PUBLISHED * 1e6

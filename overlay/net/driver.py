@@ -264,6 +264,7 @@ class Driver:
             unix_now=time.time,
         )
         self.links.inbound = self._inbound
+        self.yield_soon = self._inbound.end_intake
         bound = [
             listen(router, self._datagrams, parse_endpoint(text), self._trust.certificate)
             for text in self.net.bind
@@ -408,10 +409,6 @@ class Driver:
                 self._wake_up()
         else:
             self._wake_up()
-
-    def yield_soon(self) -> None:
-        """End the intake of this tick: an application has much to read already."""
-        self._inbound.enough = True
 
     def cast(self, address: UdpAddress | Group, scope: Scope, msg: Message) -> None:
         """Sign and send one datagram."""

@@ -164,6 +164,10 @@ class Inbound:
         spent, self._refusal_bytes = FRAME_COST + self._refusal_bytes, 0
         return spent
 
+    def end_intake(self) -> None:
+        """Take in no more in this tick: an application has much to read already."""
+        self.enough = True
+
     @property
     def counters(self) -> Counter[str]:
         """What came in."""
