@@ -47,6 +47,7 @@ LOADS = (
     Load("64 KiB", 65_536, 16_000, 1, PUSH_PULL, {BATCHES: 0.7}, {BATCHES: 1}),
     Load("100 B to 4", 100, 250_000, MANY, PUB_SUB, {BATCHES: 2.0, EACH: 1.0}, FAST),
 )
+QUICK, QUICK_CURVE = LOADS[1:2], LOADS[2:3]
 
 
 def throughput(report: Report, options: Options) -> None:
@@ -60,9 +61,10 @@ def with_curve(report: Report, options: Options) -> None:
 
 
 def _throughput(report: Report, options: Options, *, curve: bool) -> None:
-    progress = Progress(NAME, options.repeats * sum(1 + 2 * len(load.bars) for load in LOADS))
+    loads = (QUICK_CURVE if curve else QUICK) if options.quick else LOADS
+    progress = Progress(NAME, options.repeats * sum(1 + 2 * len(load.bars) for load in loads))
     with ends_with_keys() as ends:
-        for load in LOADS:
+        for load in loads:
             _measure(report, ends, progress, load, options, curve=curve)
 
 

@@ -1,8 +1,8 @@
 """What a publisher with 199 subscribers pays: sending to each, or a pruned broadcast.
 
 In the simulator, where messages are encoded as on the wire: 200 nodes with a link to each other
-take more descriptors than a process may have. What counts is the CPU time of the publisher's own calls,
-each of which publishes one message and sends it on its way.
+take more descriptors than a process may have. What counts is the CPU time of the publisher's own
+calls, each of which publishes one message and sends it on its way.
 """
 
 from __future__ import annotations
