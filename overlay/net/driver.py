@@ -167,7 +167,6 @@ class Driver:
             lambda link, peer, key: self.links.introduced(link, peer, key, self.now()),
             time.time,
         )
-        self._router: zmq.Socket[bytes]
         self._inbound: Inbound
 
     def now(self) -> float:
