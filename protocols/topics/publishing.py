@@ -39,6 +39,7 @@ class Publisher(Outgoing):
         self.finished = False
         self._on_room: Callable[[], None] = _nobody_waits
         self._waits_since = inf
+        self._needs = ITEM_BYTES + 1  # bytes of the smallest message that waits
         self._reopen()
 
     def wanted(self) -> dict[Seat, str]:
@@ -69,8 +70,8 @@ class Publisher(Outgoing):
 
     @property
     def has_room(self) -> bool:
-        """Whether a message of the smallest size can be published now."""
-        return self.left > ITEM_BYTES or self._make_room_possible()
+        """Whether the smallest message that waits can be published now."""
+        return self.left >= self._needs or (not self.closed and self._fits(self._needs))
 
     @property
     def receivers(self) -> tuple[NodeId, ...]:
@@ -90,7 +91,7 @@ class Publisher(Outgoing):
 
     def put(self, item: Any, size: int, now: float) -> bool:
         """Queue a message that found `left` too small; False when it must wait."""
-        self._check_size(size)
+        self.check_size(size)
         if self.items:
             self._close_chunk(now)
         if size > self.left and not self._make_room(size, now):
@@ -114,7 +115,7 @@ class Publisher(Outgoing):
                     self._close_chunk(now)
                     continue
                 size = ends[done] - taken
-                self._check_size(size)
+                self.check_size(size)
                 if not self._make_room(size, now):
                     break
                 upto = done + 1
@@ -125,7 +126,8 @@ class Publisher(Outgoing):
             self.wake(now)
         return done
 
-    def _check_size(self, size: int) -> None:
+    def check_size(self, size: int) -> None:
+        """LocalProtocolError when no message that counts so many bytes can be published."""
         if self.closed:
             raise LocalProtocolError(f"the publisher of {self.topic!r} is closed")
         limits = {"topics.message_bytes": self.core.settings.message_bytes}
@@ -175,7 +177,9 @@ class Publisher(Outgoing):
 
     def _reopen(self) -> None:
         """Grant the next chunk what the bounds leave."""
-        most = self.core.settings.chunk_bytes
+        settings = self.core.settings
+        # No more than a message may have: longer ones must come to `put`, which refuses them.
+        most = min(settings.chunk_bytes, settings.message_bytes + ITEM_BYTES)
         if self.mode is Mode.ACK:
             most = min(most, self._room())
         elif self.mode is Mode.NACK:
@@ -194,9 +198,6 @@ class Publisher(Outgoing):
             if room >= wanted or oldest is None or oldest.last > self.floor:
                 return room
             history.drop_oldest()
-
-    def _make_room_possible(self) -> bool:
-        return not self.closed and self._fits(ITEM_BYTES + 1)
 
     def _fits(self, size: int) -> bool:
         """Whether a chunk of one such message is within the bounds; a first one always is."""
@@ -222,7 +223,7 @@ class Publisher(Outgoing):
                     self.fail(relation, "slow", now)
                 self.trim(now)
             else:
-                self._wait(now)
+                self._wait(size, now)
                 return False
         self.left = max(size, self.left)
         return True
@@ -233,8 +234,11 @@ class Publisher(Outgoing):
         """Have this called while `waiting`, when there may be room, or all is acknowledged."""
         self._on_room = callback
 
-    def _wait(self, now: float) -> None:
-        if self._waits_since is inf:
+    def _wait(self, size: int, now: float) -> None:
+        if self._waits_since is not inf:
+            self._needs = min(self._needs, size)
+        else:
+            self._needs = size
             self._waits_since = now
             at = now + self.core.settings.slow_after
             self.core.effects.set_timer(("slow", self.key), at)

@@ -38,9 +38,14 @@ class Subscriptions:
         self._by_number: dict[int, Subscription] = {}
         self._numbers: dict[Subscription, int] = {}
         self._last = 0
+        self._stopped = False
 
     def __len__(self) -> int:
         return len(self._numbers)
+
+    def all(self) -> list[Subscription]:
+        """The oldest first."""
+        return list(self._by_number.values())
 
     def add(self, one: Subscription) -> bool:
         """True when it is the first of its pattern."""
@@ -80,8 +85,14 @@ class Subscriptions:
             self._counts.refused_publishers += 1
         return admitted
 
+    def stop(self) -> None:
+        """Tell no more: the node leaves its zone, and its attributes go with it."""
+        self._stopped = True
+
     def tell(self, now: float) -> None:
         """Set the attributes that say what this node wants."""
+        if self._stopped:
+            return
         attributes = self._own.attributes()
         for key, value in attributes.items():
             if self._said.get(key) != value:
