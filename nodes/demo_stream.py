@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from pathlib import Path
 
 import msgspec
@@ -158,7 +159,7 @@ class Stream:
             delivered += len(set(got))
             lost += published - len(set(got))
             duplicates += len(got) - len(set(got))
-            out_of_order += sum(a >= b for a, b in zip(got, got[1:], strict=False))
+            out_of_order += sum(a >= b for a, b in pairwise(got))
         return StreamReport(
             topic=TOPIC,
             publisher=self._publisher,

@@ -395,7 +395,7 @@ class Driver:
             self._after_call()
 
     def _after_call(self) -> None:
-        if self._in_tick or not self._ran:
+        if self._in_tick or not self._ran or self._router.closed:
             return
         now = self.now()
         if now - self._last_flush > self.net.flush_gap:

@@ -9,7 +9,15 @@ from typing import Any, ClassVar, TypeAlias
 from overlay.errors import InvariantViolation, LocalProtocolError, RemoteProtocolError
 from overlay.ids import NodeId
 from overlay.patterns import check_pattern, check_topic
-from overlay.protocol import Effects, Event, EventHandler, Handler, Message, OverlayProtocol
+from overlay.protocol import (
+    Effects,
+    Event,
+    EventHandler,
+    Handler,
+    LinkUp,
+    Message,
+    OverlayProtocol,
+)
 from protocols.gateways.events import (
     GatewayAppointed,
     GatewayDismissed,
@@ -25,18 +33,7 @@ from protocols.topics.config import TopicConfig, TopicsSettings
 from protocols.topics.core import Core, May
 from protocols.topics.counts import TopicsCounts
 from protocols.topics.departures import Departures
-from protocols.topics.events import (
-    Gap,
-    PublisherAppeared,
-    PublisherFailed,
-    PublisherGone,
-    StreamEnded,
-    SubscriberFailed,
-    SubscriberJoined,
-    SubscriberLeft,
-    SubscriberSlow,
-    SubscriptionFailed,
-)
+from protocols.topics.events import EMITTED, SubscriptionFailed
 from protocols.topics.interest import INTEREST_KEYS
 from protocols.topics.messages import (
     GONE,
@@ -96,18 +93,7 @@ class Topics(OverlayProtocol):
         Leave,
         Knock,
     )
-    emits: ClassVar[tuple[type[Event], ...]] = (
-        PublisherAppeared,
-        PublisherGone,
-        PublisherFailed,
-        Gap,
-        SubscriptionFailed,
-        SubscriberJoined,
-        SubscriberSlow,
-        SubscriberFailed,
-        SubscriberLeft,
-        StreamEnded,
-    )
+    emits: ClassVar[tuple[type[Event], ...]] = EMITTED
     config: TopicsSettings
 
     def __init__(
@@ -179,6 +165,7 @@ class Topics(OverlayProtocol):
             GatewayMoved: self._on_gateways,
             GatewaysChanged: self._on_gateways,
             GatewayDismissed: self._on_gateways,
+            LinkUp: self._on_link,
         }
 
     # -- commands of the application ------------------------------------------------------------
@@ -259,6 +246,16 @@ class Topics(OverlayProtocol):
         """What arrives at this node."""
         return list(self._streams.values())
 
+    @property
+    def subscriptions(self) -> list[Subscription]:
+        """Those of this node, the oldest first."""
+        return self._subscriptions.all()
+
+    @property
+    def gateways(self) -> GatewayBook:
+        """Who stands for which zone in a topic."""
+        return self._book
+
     # -- handshakes -----------------------------------------------------------------------------
 
     def _on_offer(self, src: NodeId, msg: Offer, now: float) -> None:
@@ -270,7 +267,8 @@ class Topics(OverlayProtocol):
             self.counts.stray += 1
             self.effects.send(src, Failed(*key_of(msg), GONE, msg.relay))
             return
-        if not self._core.may(src, "subscribe", out.topic):
+        stands_for_others = msg.relay and Seat(src, relay=True) in out.relations  # needs no right
+        if not stands_for_others and not self._core.may(src, "subscribe", out.topic):
             raise RemoteProtocolError("may-not-subscribe", f"{src} to {out.topic!a}")
         out.on_accept(src, msg, now)
         self._settle(out.key, now)
@@ -391,6 +389,12 @@ class Topics(OverlayProtocol):
             if stream.source == event.member and stream.lost_at is None:
                 stream.lost_at = now
         self._interest_of(event.member)  # a restarted one is present again
+
+    def _on_link(self, event: LinkUp, now: float) -> None:
+        """Its certificate is known now, and may not allow what the peer is interested in."""
+        may, peer = self._core.may, event.peer
+        if not all(may(peer, "subscribe", out.topic) for out in self._departures.all()):
+            self._review_later()
 
     def _interest_of(self, member: NodeId) -> None:
         """What a member wants may have changed: whoever shunned it tries again."""

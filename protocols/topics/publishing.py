@@ -44,7 +44,7 @@ class Publisher(Outgoing):
         self.finished = False
         self._on_room: Callable[[], None] = _nobody_waits
         self._waits_since = inf
-        self._refused = ITEM_BYTES  # what the message counts as that found no room
+        self._needs = ITEM_BYTES + 1  # bytes of the smallest message that waits
         self._nacked = 0  # somebody has all up to here, and asked for the next one
         self._nacked_at = -inf
         self._held = False  # without acks: our own links are full
@@ -79,8 +79,8 @@ class Publisher(Outgoing):
 
     @property
     def has_room(self) -> bool:
-        """Whether the message that was refused last would be taken now."""
-        return self.left >= self._refused or (not self.closed and self._fits(self._refused))
+        """Whether the smallest message that waits can be published now."""
+        return self.left >= self._needs or (not self.closed and self._fits(self._needs))
 
     @property
     def chunk_bytes(self) -> int:
@@ -105,7 +105,7 @@ class Publisher(Outgoing):
 
     def put(self, item: Any, size: int, now: float) -> bool:
         """Queue a message that found `left` too small; False when it must wait."""
-        self._check_size(size)
+        self.check_size(size)
         if self.items:
             self._close_chunk(now)
         if size > self.left and not self._make_room(size, now):
@@ -141,7 +141,7 @@ class Publisher(Outgoing):
                     self._close_chunk(now)
                     continue
                 size = ends[done] - taken
-                self._check_size(size)
+                self.check_size(size)
                 if not self._make_room(size, now):
                     break
                 upto = done + 1
@@ -152,7 +152,8 @@ class Publisher(Outgoing):
             self.wake(now)
         return done
 
-    def _check_size(self, size: int) -> None:
+    def check_size(self, size: int) -> None:
+        """LocalProtocolError when no message that counts so many bytes can be published."""
         if self.closed:
             raise LocalProtocolError(f"the publisher of {self.topic!r} is closed")
         limits = {"topics.message_bytes": self.core.settings.message_bytes}
@@ -203,7 +204,9 @@ class Publisher(Outgoing):
 
     def _reopen(self) -> None:
         """Grant the next chunk what the bounds leave."""
-        most = self.core.settings.chunk_bytes
+        settings = self.core.settings
+        # No more than a message may have: longer ones must come to `put`, which refuses them.
+        most = min(settings.chunk_bytes, settings.message_bytes + ITEM_BYTES)
         if self.mode is Mode.ACK:
             most = min(most, self._room())
         elif self.mode is Mode.NACK:
@@ -264,8 +267,10 @@ class Publisher(Outgoing):
         self._on_room = callback
 
     def _wait(self, size: int, now: float) -> None:
-        self._refused = size
-        if self._waits_since is inf:
+        if self._waits_since is not inf:
+            self._needs = min(self._needs, size)
+        else:
+            self._needs = size
             self._waits_since = now
             at = now + self.core.settings.slow_after
             self.core.effects.set_timer(("slow", self.key), at)
@@ -348,7 +353,7 @@ class Publisher(Outgoing):
         if self.has_room or self.all_settled:
             self.waiting = False
             self._waits_since = inf
-            self._refused = ITEM_BYTES
+            self._needs = ITEM_BYTES + 1
             self._on_room()
 
     def ask_all(self, now: float) -> None:

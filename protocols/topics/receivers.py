@@ -164,7 +164,7 @@ class Receivers(Stream):
                 self.mode,
                 relation.acked + 1,
                 self.history.newest,
-                self.config.window_bytes,
+                min(self.config.window_bytes, self.config.history_bytes),
                 self.config.keep,
                 relation.seat.relay,
             ),
@@ -230,7 +230,7 @@ class Receivers(Stream):
         if msg.replay == REPLAY_ALL:
             start = min(start, history.oldest)
         elif msg.replay == REPLAY_LAST:
-            start = min(start, max(history.oldest, history.newest + 1 - int(msg.amount)))
+            start = min(start, max(history.oldest, start - int(msg.amount)))
         elif msg.replay == REPLAY_SINCE:
             late = next((c.first for c in history if c.sent_at >= msg.amount), history.newest + 1)
             start = min(start, late)

@@ -46,6 +46,11 @@ class Stream(ABC):
         self._beat_pause = FIRST_BEAT
         self._timer_at = inf
 
+    @property
+    def by_tree(self) -> bool:
+        """Whether members get it by a pruned broadcast, not by direct links."""
+        return self._in_tree
+
     @abstractmethod
     def gateways(self) -> list[NodeId]:
         """Who takes part for others: they get everything directly."""

@@ -43,6 +43,10 @@ class Subscriptions:
     def __len__(self) -> int:
         return len(self._numbers)
 
+    def all(self) -> list[Subscription]:
+        """The oldest first."""
+        return list(self._by_number.values())
+
     def add(self, one: Subscription) -> bool:
         """True when it is the first of its pattern."""
         self._last += 1
