@@ -15,6 +15,7 @@ import msgspec
 import trio
 
 from nodes.control import Talk, follow
+from overlay.errors import OverlayError
 from overlay.ids import Ring
 from protocols.gateways import gateway_key
 
@@ -101,34 +102,37 @@ class Stream:
         self._first = 0  # that counts
         self._last: int | None = None
         self._number = 0
+        self._broken: OverlayError | None = None
 
     async def play(self, kill: Callable[[], None]) -> StreamReport:
         """Publish, and call `kill` in the midst of it."""
         async with trio.open_nursery() as nursery:
             for reader in self.readers:
-                nursery.start_soon(self._read, reader)
+                nursery.start_soon(self._read, reader, nursery.cancel_scope)
             talk = await trio.to_thread.run_sync(self._open)
             try:
                 while not all(reader.numbers for reader in self.readers):
                     await self._publish(talk, 1)
                 self._first = self._number + 1
+                self._last = self._number + BATCHES * BATCH
                 for batch in range(BATCHES):
                     if batch == KILL_AT:
                         kill()
                     await self._publish(talk, BATCH)
-                self._last = self._number
-                await self._publish(talk, 0)
                 await trio.to_thread.run_sync(self._finish, talk)
             finally:
                 talk.close()
+        if self._broken is not None:
+            raise self._broken
         return self._judge()
 
-    async def _read(self, reader: Reader) -> None:
+    async def _read(self, reader: Reader, life: trio.CancelScope) -> None:
         try:
-            await trio.to_thread.run_sync(reader.read, lambda: self._last)
-        except Exception:
-            if reader.name != self._doomed:  # it goes down with its peer
-                raise
+            await trio.to_thread.run_sync(reader.read, lambda: self._last, abandon_on_cancel=True)
+        except OverlayError as error:
+            if reader.name != self._doomed:  # which goes down with its peer
+                self._broken = self._broken or error
+                life.cancel()
 
     def _open(self) -> Talk:
         config = {"reliability": "ack", "linger": 20.0}
@@ -138,9 +142,7 @@ class Stream:
         began = time.monotonic()
         numbers = list(range(self._number + 1, self._number + count + 1))
         self._number += count
-        if numbers:
-            line = msgspec.json.encode(_encode(numbers))
-            await trio.to_thread.run_sync(talk.send, line)
+        await trio.to_thread.run_sync(talk.send, msgspec.json.encode(_encode(numbers)))
         await trio.sleep(max(0.0, PAUSE - (time.monotonic() - began)))
 
     def _finish(self, talk: Talk) -> None:
