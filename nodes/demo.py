@@ -230,9 +230,8 @@ class Demo:
 
         authority = Authority.create(self._folder / "keys", "demo")
         for name, zone in NAMES.items():
-            authority.issue(
-                name, Rights(zones=(zone,), publish=("demo/**",), subscribe=("demo/**",)), 1
-            ).save(self._folder / "keys")
+            rights = Rights(zones=(zone,), publish=("demo/**",), subscribe=("demo/**",))
+            authority.issue(name, rights, 1).save(self._folder / "keys")
 
     async def _start(self, nursery: trio.Nursery, name: str, seeds: tuple[str, ...] = ()) -> None:
         options = PeerOptions(
