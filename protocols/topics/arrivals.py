@@ -205,7 +205,8 @@ class Arrivals:
         """Nobody here wants it any more: tell its sender."""
         if stream.subscriptions or (stream.relay and not self._bridge.is_idle(stream)):
             return
-        self._core.effects.send(stream.source, Leave(*stream.id))
+        moved = stream.relay is not None and bool(self._bridge.behind(stream.key, stream.topic))
+        self._core.effects.send(stream.source, Leave(*stream.id, moved=moved))
         self._close(stream, now, final=False)
         self._past.pop(stream.id, None)
 
@@ -241,7 +242,9 @@ class Arrivals:
                 gone |= now - lost > settings.lost_grace and source not in self._core.members
             if gone and not stream.over:
                 stream.fail("silent" if lost is None else "failed", now)
-            elif now - stream.heard_at > QUIET * settings.heartbeat and not stream.over:
+            elif stream.over:
+                pass
+            elif lost is not None or now - stream.heard_at > QUIET * settings.heartbeat:
                 self.call_for(stream, now, source)
             self.settle(stream, now)
         for key, past in list(self._past.items()):

@@ -370,6 +370,8 @@ class Topics(OverlayProtocol):
                 self._departures.forget(publisher)
         elif (stream := self._streams.get((*key, True))) is not None:
             self._arrivals.settle(stream, now)
+            if not stream.over:
+                self._arrivals.leave_if_idle(stream, now)
 
     # -- members and gateways -------------------------------------------------------------------
 
