@@ -14,6 +14,7 @@ from protocols.topics.messages import (
     ASK,
     LAST,
     RELAY,
+    Accept,
     ArrivalKey,
     Data,
     Knock,
@@ -210,6 +211,20 @@ class Arrivals:
         self._close(stream, now, final=False)
         self._past.pop(stream.id, None)
 
+    def starts_over(self, msg: Accept, now: float) -> bool:
+        """Have a relay that trimmed what a receiver lacks begin again; False: there is none.
+
+        Its source keeps what another gateway of this zone did not acknowledge, and whoever was
+        served by that one may lack it.
+        """
+        stream = self.streams.get((*key_of(msg), True))
+        if stream is None or stream.relay is None or not stream.relay.had(msg):
+            return False
+        self._core.counts.started_over += 1
+        self._close(stream, now, final=False)
+        self._core.effects.send(stream.source, Knock(stream.topic))
+        return True
+
     # -- end ------------------------------------------------------------------------------------
 
     def settle(self, stream: Incoming, now: float) -> None:
@@ -219,6 +234,12 @@ class Arrivals:
             return
         complete = stream.final is not None and stream.order.expected > stream.final
         self._close(stream, now, final=complete and not stream.lost)
+
+    def settle_relay(self, stream: Incoming, now: float) -> None:
+        """The receivers of a relay changed: it is over, or nobody needs it, or it goes on."""
+        self.settle(stream, now)
+        if not stream.over:
+            self.leave_if_idle(stream, now)
 
     def _close(self, stream: Incoming, now: float, *, final: bool) -> None:
         self.streams.pop(stream.id, None)
