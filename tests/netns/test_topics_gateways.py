@@ -12,6 +12,7 @@ WHILE = 1.5  # s of messages that all read before, between and after the deaths
 
 def kill_gateways(room: Newsroom, lab: Lab) -> None:
     """The gateway of a zone of readers dies in mid-stream, then that of the publisher's zone."""
+    room.gather()
     lab.loss(LOSS)
     room.begin()
     room.read_on(int(WHILE * RATE))

@@ -10,6 +10,7 @@ CUT = 2.0  # s: less than suspicion_min, so that nobody is removed, and than fai
 
 def test_a_short_partition_heals_without_loss(lab: Lab) -> None:
     room = Newsroom(lab, {"a": 3, "b": 2, "c": 2}, "ack")
+    room.gather()
     room.begin()
     room.read_on(int(RATE))
     rest = room.zone("a") + room.zone("b")
