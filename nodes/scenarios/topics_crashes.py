@@ -84,6 +84,27 @@ def gateway_crash(stage: Stage) -> Scenario:
     yield from until_quiet(room)
 
 
+@scenario("topics-gateway-crash-twice", nodes=9)
+def gateway_crash_twice(stage: Stage) -> Scenario:
+    """A gateway returns and dies again while its successor of then still stands for the zone."""
+    room = Newsroom(stage)
+    yield from room.start()
+    stream = everywhere(room)
+    yield room.connected(stream)
+    for zone in stage.rng.sample(ZONES, 2):
+        victim = room.gateway(zone)
+        if victim == "a0":
+            continue
+        for pause in (20, 60):
+            room.crash(victim)
+            yield from stream_on(room, stream, pause)
+            room.restart(victim)
+            room.subscribe(victim)
+            yield room.settled()
+            yield from stream_on(room, stream, stage.rng.randint(1, 20))
+    yield from until_quiet(room)
+
+
 @scenario("topics-home-crash", nodes=9)
 def home_crash(stage: Stage) -> Scenario:
     """The home of the topic dies, with or without the gateway of a zone."""

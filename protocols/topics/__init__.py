@@ -41,7 +41,9 @@ topic. A publisher offers its streams to the gateway of its own zone, which stan
 it relays to the gateways of interested zones, and those to their members. A relay acknowledges only
 what all behind it have. So when a gateway dies nothing but positions is lost, and its successor
 learns them: from members by their Accepts, while the relay or publisher before it still has all
-from the position on that its predecessor acknowledged. Departs from §3.2: no state is replicated
+from the position on that its predecessor acknowledged. While two stand for a zone, one whose
+receivers all went to the other leaves its source, and one that is asked for what it trimmed begins
+again with all that its source still keeps for the other. Departs from §3.2: no state is replicated
 between gateways, since receivers and senders hold all of it anyway.
 
 Ends. A closed publisher says so with its last number, and lingers. A silent receiver is failed and

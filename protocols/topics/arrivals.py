@@ -14,6 +14,7 @@ from protocols.topics.messages import (
     ASK,
     LAST,
     RELAY,
+    Accept,
     ArrivalKey,
     Data,
     Knock,
@@ -205,9 +206,24 @@ class Arrivals:
         """Nobody here wants it any more: tell its sender."""
         if stream.subscriptions or (stream.relay and not self._bridge.is_idle(stream)):
             return
-        self._core.effects.send(stream.source, Leave(*stream.id))
+        moved = stream.relay is not None and bool(self._bridge.behind(stream.key, stream.topic))
+        self._core.effects.send(stream.source, Leave(*stream.id, moved=moved))
         self._close(stream, now, final=False)
         self._past.pop(stream.id, None)
+
+    def starts_over(self, msg: Accept, now: float) -> bool:
+        """Have a relay that trimmed what a receiver lacks begin again; False: there is none.
+
+        Its source keeps what another gateway of this zone did not acknowledge, and whoever was
+        served by that one may lack it.
+        """
+        stream = self.streams.get((*key_of(msg), True))
+        if stream is None or stream.relay is None or not stream.relay.had(msg):
+            return False
+        self._core.counts.started_over += 1
+        self._close(stream, now, final=False)
+        self._core.effects.send(stream.source, Knock(stream.topic))
+        return True
 
     # -- end ------------------------------------------------------------------------------------
 
@@ -218,6 +234,12 @@ class Arrivals:
             return
         complete = stream.final is not None and stream.order.expected > stream.final
         self._close(stream, now, final=complete and not stream.lost)
+
+    def settle_relay(self, stream: Incoming, now: float) -> None:
+        """The receivers of a relay changed: it is over, or nobody needs it, or it goes on."""
+        self.settle(stream, now)
+        if not stream.over:
+            self.leave_if_idle(stream, now)
 
     def _close(self, stream: Incoming, now: float, *, final: bool) -> None:
         self.streams.pop(stream.id, None)
@@ -241,7 +263,9 @@ class Arrivals:
                 gone |= now - lost > settings.lost_grace and source not in self._core.members
             if gone and not stream.over:
                 stream.fail("silent" if lost is None else "failed", now)
-            elif now - stream.heard_at > QUIET * settings.heartbeat and not stream.over:
+            elif stream.over:
+                pass
+            elif lost is not None or now - stream.heard_at > QUIET * settings.heartbeat:
                 self.call_for(stream, now, source)
             self.settle(stream, now)
         for key, past in list(self._past.items()):

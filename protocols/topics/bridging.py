@@ -9,6 +9,7 @@ from overlay.ids import NodeId
 from protocols.topics.core import Core
 from protocols.topics.departures import Departures
 from protocols.topics.messages import Knock, StreamKey
+from protocols.topics.modes import Mode
 from protocols.topics.receiving import Incoming
 from protocols.topics.relation import Seat
 from protocols.topics.relaying import Relay
@@ -72,10 +73,17 @@ class Bridge:
         self._departures.add(relay)
 
     def is_idle(self, stream: Incoming) -> bool:
-        """Whether nobody is behind a relay any more."""
+        """Whether nobody is behind a relay any more, or all who are get it from another one.
+
+        Such a relay holds nothing up. If it stayed, it would acknowledge what the others do not
+        have, and its history would lack that when they come back: their gateway may die.
+        """
         relay = stream.relay
-        return relay is not None and not (
-            relay.relations or relay.orphans or self.behind(stream.key, stream.topic)
+        if relay is None or relay.relations or relay.orphans:
+            return False
+        behind = self.behind(stream.key, stream.topic)
+        return not behind or (
+            stream.mode is Mode.ACK and all(seat in relay.shunned for seat in behind)
         )
 
     # -- calling --------------------------------------------------------------------------------
@@ -87,6 +95,8 @@ class Bridge:
             if stream.relay is not None and stream.relay.attached:
                 arriving.setdefault(stream.topic, {})[stream.source] = None
         for topic in self._topics:
+            if self._core.book.gateway_of(topic) != self._core.me:
+                continue  # it stands for its zone only until its successor is known everywhere
             self._call(topic, arriving.get(topic, {}), now)
 
     def _call(self, topic: str, known: dict[NodeId, None], now: float) -> None:

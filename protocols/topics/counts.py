@@ -20,6 +20,7 @@ class TopicsCounts(msgspec.Struct):
     asked: int = 0
     forwarded: int = 0  # chunks handed on in a tree
     relayed: int = 0  # chunks between zones
+    started_over: int = 0  # relays that began again for who had been served by another one
     gaps: int = 0  # messages that are gone
     skipped: int = 0  # messages that an unordered or ordered stream lost
     dropped: int = 0  # messages for subscriptions that do not read

@@ -270,6 +270,8 @@ class Topics(OverlayProtocol):
         stands_for_others = msg.relay and Seat(src, relay=True) in out.relations  # needs no right
         if not stands_for_others and not self._core.may(src, "subscribe", out.topic):
             raise RemoteProtocolError("may-not-subscribe", f"{src} to {out.topic!a}")
+        if self._arrivals.starts_over(msg, now):
+            return
         out.on_accept(src, msg, now)
         self._settle(out.key, now)
 
@@ -369,7 +371,7 @@ class Topics(OverlayProtocol):
             if publisher.finished:
                 self._departures.forget(publisher)
         elif (stream := self._streams.get((*key, True))) is not None:
-            self._arrivals.settle(stream, now)
+            self._arrivals.settle_relay(stream, now)
 
     # -- members and gateways -------------------------------------------------------------------
 

@@ -254,9 +254,10 @@ class Receivers(Stream):
         if relation is None:
             return
         self.shunned[seat] = "left"
-        if moved and seat.relay:
+        fellows = [one for one in self.relations.values() if one.stands_for == relation.stands_for]
+        if moved and seat.relay and len(fellows) == 1:
             self._orphan(relation, now)  # it may come back: what it lacks stays for a while
-        else:
+        else:  # or one who stands for the same goes on, and tells what those behind it lack
             del self.relations[seat]
             self._tell_left(seat.peer)
             self.settled(now)

@@ -46,7 +46,7 @@ class Relay(Outgoing):
         self._wanted = wanted
         self.progressed: Progressed = _nobody_waits
         self.attached = True  # somebody sends to this node
-        self._begun = False
+        self._begun = 0
 
     def wanted(self) -> dict[Seat, str]:
         """Those behind it, as seen from the publisher."""
@@ -55,12 +55,18 @@ class Relay(Outgoing):
     @property
     def has_begun(self) -> bool:
         """Whether the source said where it begins."""
-        return self._begun
+        return self._begun > 0
+
+    def had(self, msg: Accept) -> bool:
+        """Whether a receiver lacks what was here and is trimmed: it was served by another one."""
+        if self.mode is not Mode.ACK or not msg.have or not self.has_begun:
+            return False
+        return self._begun <= msg.have + 1 < self.history.oldest
 
     def begin(self, start: int, now: float) -> None:
         """The source says where it begins: those behind can be greeted."""
         self.history.skip_to(start)
-        self._begun = True
+        self._begun = start
         self.review(now)
 
     @property

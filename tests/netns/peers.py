@@ -62,8 +62,11 @@ class LabPeer:
     def start(self) -> None:
         """Run the process; its events so far are those of this life alone."""
         self.process = self.host.start(
-            peer_command(self._options), environment=peer_environment(PYTHONUNBUFFERED="1")
+            self._command(), environment=peer_environment(PYTHONUNBUFFERED="1")
         )
+
+    def _command(self) -> list[str]:
+        return peer_command(self._options)
 
     def kill(self) -> None:
         """SIGKILL: the kernel closes its connections, and it says goodbye to nobody."""
