@@ -269,10 +269,13 @@ class Topics(OverlayProtocol):
             self.counts.stray += 1
             self.effects.send(src, Failed(*key_of(msg), GONE, msg.relay))
             return
-        if not self._core.may(src, "subscribe", out.topic):
-            raise RemoteProtocolError("may-not-subscribe", f"{src} to {out.topic!a}")
+        self._check_reader(src, out.topic)
         out.on_accept(src, msg, now)
         self._settle(out.key, now)
+
+    def _check_reader(self, src: NodeId, topic: str) -> None:
+        if not self._core.may(src, "subscribe", topic):
+            raise RemoteProtocolError("may-not-subscribe", f"{src} to {topic!a}")
 
     def _on_reject(self, src: NodeId, msg: Reject, now: float) -> None:
         out = self._departures.get(key_of(msg))
@@ -351,6 +354,7 @@ class Topics(OverlayProtocol):
         if len(self._resent) > REMEMBERED_REPAIRS:
             self._resent.clear()
         if out is not None:
+            self._check_reader(src, out.topic)
             out.on_nack(src, msg, now, self._resent)
             upstream = self._streams.get((*out.key, True))
             if upstream is not None and msg.gaps and msg.gaps[0][0] < out.history.oldest:
@@ -359,6 +363,7 @@ class Topics(OverlayProtocol):
             return
         stream = self._streams.get((msg.origin, msg.stream, False))
         if stream is not None and stream.mode is Mode.NACK:
+            self._check_reader(src, stream.topic)
             stream.on_nack(src, msg.gaps)
         else:
             self.counts.stray += 1

@@ -178,7 +178,9 @@ class Publisher(Outgoing):
 
     def _reopen(self) -> None:
         """Grant the next chunk what the bounds leave."""
-        most = self.core.settings.chunk_bytes
+        # No longer than a message may be: whatever is longer comes to `put`, which says so.
+        settings = self.core.settings
+        most = min(settings.chunk_bytes, settings.message_bytes + ITEM_BYTES)
         if self.mode is Mode.ACK:
             most = min(most, self._room())
         elif self.mode is Mode.NACK:
@@ -187,9 +189,15 @@ class Publisher(Outgoing):
         self.left = 0 if self.closed else max(0, most)
 
     def _room(self) -> int:
-        """Bytes that history has room for; what is only kept for late joiners makes place."""
+        """Bytes that history has room for; what is only kept for late joiners makes place.
+
+        It does so for a chunk of a fair size: `_make_room` lets more of it go when it must.
+        """
         history, config = self.history, self.config
-        wanted = self.core.settings.chunk_bytes
+        messages = max(config.history_messages - config.keep, config.history_messages // 4)
+        wanted = min(
+            self.core.settings.chunk_bytes, config.history_bytes // 4, messages * ITEM_BYTES
+        )
         while True:
             messages = config.history_messages - history.messages
             room = min(config.history_bytes - history.bytes, messages * ITEM_BYTES)

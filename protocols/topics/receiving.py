@@ -16,7 +16,7 @@ from overlay.errors import InvariantViolation, RemoteProtocolError
 from overlay.ids import NodeId
 from protocols.topics.core import Core
 from protocols.topics.events import Gap, PublisherAppeared, PublisherFailed, PublisherGone
-from protocols.topics.history import Chunk
+from protocols.topics.history import Chunk, unpack
 from protocols.topics.messages import (
     ASK,
     LARGEST,
@@ -39,10 +39,7 @@ from protocols.topics.relaying import Relay
 from protocols.topics.repairing import Repairs
 from protocols.topics.subscription import Batch, Replay, Subscription
 
-_decode: Callable[[bytes], Any] = msgspec.msgpack.Decoder().decode
 _encode: Callable[[Any], bytes] = msgspec.msgpack.Encoder().encode
-
-UNDECODABLE = (msgspec.DecodeError, ValueError, RecursionError, TypeError)
 
 
 class Incoming:
@@ -172,10 +169,10 @@ class Incoming:
         """Go on where an earlier life of this stream here had ended."""
         self._begin(expected, now)
 
-    def _wait_for_begin(self, msg: Data, now: float) -> None:
+    def _wait_for_begin(self, chunk: Chunk | None, now: float) -> None:
         """Nack mode: the first words may be lost; the sender knows since when we are interested."""
-        if msg.count:
-            self._keep(Chunk(msg.first, msg.count, msg.sent_at, msg.payload))
+        if chunk is not None:
+            self._keep(chunk)
         self._send_accept(now)
         self._arm_gap(now, self.core.settings.nack_again)
 
@@ -195,6 +192,7 @@ class Incoming:
         """Some messages, or only how far the stream is; `via` handed on what `source` sent."""
         if msg.first == 0 or msg.first + msg.count > LARGEST:
             raise RemoteProtocolError("data-nonsense", f"{msg.first}, {msg.count} messages")
+        chunk, items = self._read(msg)  # first of all: what is malformed changes nothing
         if msg.oldest:  # else it is a repair, by somebody who happens to have it
             if self.mode is not Mode.ACK:
                 self.source = source
@@ -208,25 +206,39 @@ class Incoming:
         last = msg.first + msg.count - 1
         order.newest = max(order.newest, last)
         if self.mode is Mode.UNORDERED:
-            self._on_unordered(msg, now)
+            self._on_unordered(msg, chunk, items, now)
             return
         if not self.begun:
             if self.mode is Mode.ACK:
                 self._send_accept(now)
                 return
             if self.mode is Mode.NACK:
-                self._wait_for_begin(msg, now)
+                self._wait_for_begin(chunk, now)
                 return
             self._begin(msg.first, now)
         if msg.flags & LAST:
             self.final, self.lost = last, bool(msg.flags & LOST)
-        if msg.count:
-            self._on_chunk(Chunk(msg.first, msg.count, msg.sent_at, msg.payload), now)
+        if chunk is not None:
+            self._on_chunk(chunk, items, now)
         if msg.flags & ASK and self.mode is Mode.ACK:
             self.core.effects.at_tick_end(self._ack)
         self._look(now)
 
-    def _on_chunk(self, chunk: Chunk, now: float) -> None:
+    def _read(self, msg: Data) -> tuple[Chunk | None, list[Any] | None]:
+        """What it brings, unpacked if somebody here needs that, or if it will have to wait."""
+        if not msg.count:
+            return None, None
+        chunk = Chunk(msg.first, msg.count, msg.sent_at, msg.payload)
+        expected = self.order.expected
+        if self.mode is Mode.UNORDERED:
+            needed = bool(self.subscriptions)
+        else:
+            needed = chunk.last >= expected and (
+                bool(self.subscriptions) or chunk.first != expected
+            )
+        return chunk, unpack(chunk) if needed else None
+
+    def _on_chunk(self, chunk: Chunk, items: list[Any] | None, now: float) -> None:
         order = self.order
         if self.mode is Mode.NACK:
             self.repairs.pass_on(chunk)
@@ -236,13 +248,11 @@ class Incoming:
                 self._ack_soon(now)
             return
         if chunk.first <= order.expected:
-            if self._hand_over(chunk, now):
+            if self._hand_over(chunk, items, now):
                 if order.bytes:
                     self._drain(now)
                 return
             self.core.counts.held_back += 1
-        elif self.subscriptions:
-            unpack(chunk)  # what is malformed must not wait in the way of others
         self._keep(chunk)
 
     def _keep(self, chunk: Chunk) -> None:
@@ -255,19 +265,22 @@ class Incoming:
         while (chunk := order.first()) is not None:
             if chunk.last < order.expected:
                 self.core.counts.duplicates += chunk.count
-            elif chunk.first > order.expected or not self._hand_over(chunk, now):
+            elif chunk.first > order.expected or not self._hand_over(chunk, None, now):
                 return
             order.drop(chunk)
 
-    def _hand_over(self, chunk: Chunk, now: float) -> bool:
-        """Give what is next to everybody behind this node; False when somebody has no room."""
+    def _hand_over(self, chunk: Chunk, items: list[Any] | None, now: float) -> bool:
+        """Give what is next to everybody behind this node; False when somebody has no room.
+
+        `items` are those of the chunk, if it is unpacked already.
+        """
         if not self._has_room():
             return False
         order = self.order
         skip = order.expected - chunk.first
-        items: list[Any] | None = None
         if self.subscriptions or skip:
-            items = unpack(chunk)
+            if items is None:
+                items = unpack(chunk)
             if skip:
                 del items[:skip]
                 chunk = Chunk(order.expected, len(items), chunk.sent_at, _encode(items))
@@ -303,17 +316,18 @@ class Incoming:
             else:
                 self.core.counts.dropped += chunk.count
 
-    def _on_unordered(self, msg: Data, now: float) -> None:
+    def _on_unordered(
+        self, msg: Data, chunk: Chunk | None, items: list[Any] | None, now: float
+    ) -> None:
         order = self.order
         if not self.begun:
             self._begin(msg.first, now)
         order.expected = order.newest + 1
         if msg.flags & LAST:
             self.final, self.lost = order.newest, bool(msg.flags & LOST)
-        if msg.count:
-            chunk = Chunk(msg.first, msg.count, msg.sent_at, msg.payload)
-            if self.subscriptions:
-                self._deliver(chunk, unpack(chunk))
+        if chunk is not None:
+            if items is not None:
+                self._deliver(chunk, items)
             if self.relay is not None:
                 self.relay.take(chunk, now)
         self._look(now)
@@ -485,14 +499,3 @@ class Incoming:
             raise InvariantViolation(f"{self.core.me}: {self.topic}: {wrong}")
         if self.begun and self.order.lacks() and not self._gap_armed and not self.over:
             raise InvariantViolation(f"{self.core.me}: a gap in {self.topic} has no timer")
-
-
-def unpack(chunk: Chunk) -> list[Any]:
-    """The messages of a chunk; RemoteProtocolError when it holds something else."""
-    try:
-        items = _decode(chunk.payload)
-    except UNDECODABLE as error:
-        raise RemoteProtocolError("malformed-chunk", str(error)) from None
-    if not isinstance(items, list) or len(items) != chunk.count:
-        raise RemoteProtocolError("malformed-chunk", f"not {chunk.count} messages")
-    return items
