@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from overlay.errors import LocalProtocolError
+from overlay.errors import InvariantViolation, LocalProtocolError
 from overlay.ids import NodeId
 from protocols.topics.config import TopicConfig
 from protocols.topics.core import Core
@@ -314,6 +314,18 @@ class Publisher(Outgoing):
             if relation.acked < self.history.newest and self.mode is Mode.ACK:
                 self.fail(relation, "closed", now)
         self.core.effects.emit(StreamEnded(self.topic, self.key[1], complete))
+
+    def check_invariants(self) -> None:
+        """See the package's docstring."""
+        super().check_invariants()
+        held, config = self.history, self.config
+        bounded = self.mode in (Mode.ACK, Mode.NACK)
+        most = (config.history_messages, config.history_bytes)
+        if bounded and (held.messages > most[0] or held.bytes > most[1]):
+            raise InvariantViolation(
+                f"{self.core.me}: {held.messages} messages, {held.bytes} bytes of {self.topic} are"
+                f" kept: {most[0]} and {most[1]} are allowed"
+            )
 
 
 def _nobody_waits() -> None:

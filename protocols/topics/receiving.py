@@ -230,12 +230,9 @@ class Incoming:
             return None, None
         chunk = Chunk(msg.first, msg.count, msg.sent_at, msg.payload)
         expected = self.order.expected
-        if self.mode is Mode.UNORDERED:
-            needed = bool(self.subscriptions)
-        else:
-            needed = chunk.last >= expected and (
-                bool(self.subscriptions) or chunk.first != expected
-            )
+        needed = bool(self.subscriptions)
+        if self.mode is not Mode.UNORDERED:
+            needed = chunk.last >= expected and (needed or chunk.first != expected)
         return chunk, unpack(chunk) if needed else None
 
     def _on_chunk(self, chunk: Chunk, items: list[Any] | None, now: float) -> None:

@@ -19,6 +19,8 @@ from protocols.topics.receivers import Receivers
 from protocols.topics.relation import Relation, Seat
 from protocols.topics.stream import FIRST_BEAT, check_ranges
 
+SHORTEST_PAUSE = 0.001  # s between two looks at what is due
+
 
 class Outgoing(Receivers):
     """What a publisher or a relay sends."""
@@ -223,7 +225,7 @@ class Outgoing(Receivers):
         if len(self.history) and self.mode is not Mode.ACK:
             self.trim(now)
         if due < inf:
-            self._arm(max(due, now + 0.001))
+            self._arm(max(due, now + SHORTEST_PAUSE))
 
     def _check_relation(self, relation: Relation, now: float) -> float:
         """Do what is due; returns when something is next."""
@@ -281,4 +283,11 @@ class Outgoing(Receivers):
                 raise InvariantViolation(
                     f"{self.core.me}: {relation.peer} lacks {relation.acked + 1} of {self.topic},"
                     f" which is gone: {history.oldest} is the oldest"
+                )
+            waits = relation.operational and relation.acked < relation.sent
+            late = self._timer_at > relation.ask_at + SHORTEST_PAUSE
+            if self.mode is Mode.ACK and waits and late:
+                raise InvariantViolation(
+                    f"{self.core.me}: {relation.peer} was sent {relation.sent} of {self.topic}, has"
+                    f" {relation.acked}, and no timer is set to ask it"
                 )

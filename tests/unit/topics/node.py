@@ -245,7 +245,7 @@ class TopicsNode:
         return one, accept.receiver
 
 
-# -- outputs ----------------------------------------------------------------------------------------
+# -- outputs ---------------------------------------------------------------------------------------
 
 
 def sends(done: list[Recorded], kind: type[Message] = Message) -> list[Send]:

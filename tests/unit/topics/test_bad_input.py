@@ -36,7 +36,7 @@ from tests.unit.topics.node import (
     sends,
 )
 
-# -- at a sender ------------------------------------------------------------------------------------
+# -- at a sender -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_a_subscriber_without_the_right_gets_nothing() -> None:
         TopicsNode(may=lambda name, what, topic: what != "subscribe").subscribe()
 
 
-# -- at a receiver ----------------------------------------------------------------------------------
+# -- at a receiver ---------------------------------------------------------------------------------
 
 
 def deep(depth: int) -> bytes:
@@ -241,7 +241,7 @@ def test_words_about_streams_that_are_not_known_are_counted() -> None:
     assert node.topics.streams == []
 
 
-# -- in a tree --------------------------------------------------------------------------------------
+# -- in a tree -------------------------------------------------------------------------------------
 
 
 def tree_data(start: int, upto: int, hops: int = 1) -> TreeData:
@@ -265,7 +265,7 @@ def test_bad_ranges_of_a_tree() -> None:
     assert len(node.topics.streams) == 1
 
 
-# -- on the wire ------------------------------------------------------------------------------------
+# -- on the wire -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

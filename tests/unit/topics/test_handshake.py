@@ -46,7 +46,7 @@ from tests.unit.topics.node import (
     sends,
 )
 
-# -- the sender's side ------------------------------------------------------------------------------
+# -- the sender's side -----------------------------------------------------------------------------
 
 
 def test_offer_accept_begin_data() -> None:
@@ -100,7 +100,7 @@ def test_a_new_life_of_a_receiver_begins_where_the_old_one_was() -> None:
     node.receive("b", Ack(*out.key, LIFE, 1))
     done = node.receive("b", Accept(*out.key, LIFE + 1, 0))
     assert events(done) == [SubscriberJoined(TOPIC, "b", out.key[1], 2)]
-    assert [one.msg for one in sends(done)][0] == Begin(*out.key, 2)
+    assert sends(done)[0].msg == Begin(*out.key, 2)
     assert [one.msg.first for one in sends(done, Data)] == [2, 3]  # type: ignore[attr-defined]
     assert node.receive("b", Ack(*out.key, LIFE, 3)) == [], "its old life has no say"
     assert node.counts.stray == 1
@@ -158,7 +158,7 @@ def test_who_may_not_subscribe_is_offered_nothing() -> None:
     assert list(out.relations) == [Seat("c")]
 
 
-# -- where it begins --------------------------------------------------------------------------------
+# -- where it begins -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_a_late_joiner_begins_where_it_asks_for(
     assert [one.msg.first for one in sends(done, Data)] == list(range(start, 5))  # type: ignore[attr-defined]
 
 
-# -- the receiver's side ----------------------------------------------------------------------------
+# -- the receiver's side ---------------------------------------------------------------------------
 
 
 def accept_of(node: TopicsNode, *, have: int = 0, **rest: Any) -> Accept:

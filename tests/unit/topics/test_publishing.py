@@ -35,7 +35,7 @@ def within_bounds(out: Publisher) -> bool:
     return history.messages <= config.history_messages and history.bytes <= config.history_bytes
 
 
-# -- the open chunk ---------------------------------------------------------------------------------
+# -- the open chunk --------------------------------------------------------------------------------
 
 
 def test_messages_of_a_tick_leave_together() -> None:
@@ -113,7 +113,7 @@ def test_a_message_over_a_limit_is_a_clear_error(many: bool) -> None:
     out, _ = node.serve(history_bytes=1024)
     publish(out, 1024 - ITEM_BYTES)
     node.end_tick()
-    with pytest.raises(LocalProtocolError, match="1017 bytes .* history_bytes allows 1016"):
+    with pytest.raises(LocalProtocolError, match=r"1017 bytes .* history_bytes allows 1016"):
         publish(out, 1024 - ITEM_BYTES + 1)
     assert node.counts.published == 2
 
@@ -131,7 +131,7 @@ def test_a_closed_publisher_says_so() -> None:
     assert out.left == 0
 
 
-# -- bounds -----------------------------------------------------------------------------------------
+# -- bounds ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("reliability", ["ack", "nack"])
@@ -206,7 +206,7 @@ def test_keep_keeps_acknowledged_messages_until_room_is_needed() -> None:
     assert out.history.oldest == 6, "what is older than history_age is not kept"
 
 
-# -- who waits --------------------------------------------------------------------------------------
+# -- who waits -------------------------------------------------------------------------------------
 
 
 def full(node: TopicsNode, slow: Any, *receivers: str) -> Publisher:
@@ -285,7 +285,7 @@ def test_disconnect_lets_go_of_the_slowest() -> None:
     assert node.counts.failed_subscribers == 1
 
 
-# -- flush and close --------------------------------------------------------------------------------
+# -- flush and close -------------------------------------------------------------------------------
 
 
 def test_flush_asks_those_who_lack_something() -> None:
