@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from random import Random
 from typing import Any
 
@@ -17,6 +18,8 @@ from hypothesis.strategies import (
 )
 
 from overlay.ids import NodeId
+from protocols.gateways.events import GatewayAppointed
+from protocols.gateways.interface import RemoteGateway
 from protocols.membership.events import AttributesChanged, MemberFailed, MemberJoined
 from protocols.topics import (
     Gap,
@@ -31,7 +34,7 @@ from protocols.topics import (
 from protocols.topics.names import word_of
 from tests.property.network import Network
 from tests.recording import RecordingEffects, TickEnd
-from tests.unit.topics.node import ZONE, FixedBook, FixedLinks
+from tests.unit.topics.node import FixedBook, FixedLinks
 from tests.unit.zones.node import FixedMembership
 
 TOPIC = "plant/7"
@@ -59,7 +62,8 @@ class TickingNetwork(Network):
 class Reader:
     """One life of a receiver: what it got, and what it was told never to get."""
 
-    def __init__(self, topics: Topics, one: Subscription) -> None:
+    def __init__(self, topics: Topics, one: Subscription, born: int) -> None:
+        self.born = born  # how much was heard before
         self.topics = topics
         self.one = one
         self.numbers: list[int] = []
@@ -79,7 +83,9 @@ class Reader:
 class TopicsUnderChaos(RuleBasedStateMachine):
     """One publisher and up to three receivers; "b" may crash and come back."""
 
-    reliability = "ack"
+    config: Mapping[str, Any]
+    zones = False  # whether the receivers are in another zone, behind two gateways
+    gaps_allowed = False
 
     @initialize(seed=integers(0, 99), count=integers(1, 3))
     def start(self, seed: int, count: int) -> None:
@@ -90,21 +96,33 @@ class TopicsUnderChaos(RuleBasedStateMachine):
         self.bases: dict[NodeId, FixedMembership] = {}
         self.readers: dict[NodeId, Reader] = {}
         self.published = 0
-        config: dict[str, Any] = {"reliability": self.reliability}
-        if self.reliability == "ack":
-            config |= {"history_messages": 40, "window_bytes": 1024}
         topics = self.add("a")
+        for gateway in ("ga", "gb") if self.zones else ():
+            self.add(gateway)
+            self.introduce(gateway)
         for name in self.names:
             self.enter(name)
-        self.publisher: Publisher = topics.publish(TOPIC, TopicConfig(**config), 0.0)
+        self.publisher: Publisher = topics.publish(TOPIC, TopicConfig(**self.config), 0.0)
         self.network.settle("a")
+        for gateway in ("ga", "gb") if self.zones else ():
+            self.network.tell(gateway, GatewayAppointed(TOPIC))
+
+    def zone_of(self, name: NodeId) -> str:
+        return "far" if self.zones and name not in ("a", "ga") else "near"
 
     def add(self, name: NodeId) -> Topics:
         self.lives += 1
-        base = self.bases[name] = FixedMembership(ZONE, name)
+        zone = self.zone_of(name)
+        base = self.bases[name] = FixedMembership(zone, name)
         rng = Random(f"{self.seed}/{name}/{self.lives}")
         links, book = FixedLinks(), FixedBook(name)
-        links.peers = tuple(one for one in ("a", *self.names) if one != name)
+        links.peers = tuple(one for one in ("a", "ga", "gb", *self.names) if one != name)
+        if self.zones:
+            book.gateway = "ga" if zone == "near" else "gb"
+            book.remote = {
+                "ga": {"gb": RemoteGateway("far", publishes=False, subscribes=True)},
+                "gb": {"ga": RemoteGateway("near", publishes=True, subscribes=False)},
+            }.get(name, {})
 
         def make(effects: RecordingEffects) -> Topics:
             return Topics(name, effects, rng, TIMES, base=base, links=links, book=book)
@@ -112,24 +130,27 @@ class TopicsUnderChaos(RuleBasedStateMachine):
         return self.network.add(name, make)
 
     def enter(self, name: NodeId) -> None:
-        """A receiver starts, and everybody knows at once what it wants."""
+        """A receiver starts, and everybody in its zone knows at once what it wants."""
+        born = len(self.network.heard)
         topics = self.add(name)
-        self.readers[name] = Reader(topics, topics.subscribe(TOPIC, self.network.now, capacity=200))
-        for other in ("a", *self.names):
-            if other in self.network.machines:
-                self.tell(other, name)
-                self.tell(name, other)
+        one = topics.subscribe(TOPIC, self.network.now, capacity=200)
+        self.readers[name] = Reader(topics, one, born)
+        self.introduce(name)
         self.network.settle(name)
 
+    def introduce(self, name: NodeId) -> None:
+        for other in list(self.network.machines):
+            if other != name and self.zone_of(other) == self.zone_of(name):
+                self.tell(other, name)
+                self.tell(name, other)
+
     def tell(self, observer: NodeId, subject: NodeId) -> None:
-        if observer == subject:
-            return
-        fresh = subject not in self.bases[observer]
-        said = {} if subject == "a" else {"topics": word_of(TOPIC)}
+        zone, fresh = self.zone_of(subject), subject not in self.bases[observer]
+        said = {"topics": word_of(TOPIC)} if subject in self.names else {}
         self.bases[observer].put(subject, 100, **said)
         if fresh:
-            self.network.tell(observer, MemberJoined(ZONE, subject, 100))
-        self.network.tell(observer, AttributesChanged(ZONE, subject, ("topics",)))
+            self.network.tell(observer, MemberJoined(zone, subject, 100))
+        self.network.tell(observer, AttributesChanged(zone, subject, ("topics",)))
 
     # -- rules ------------------------------------------------------------------------------------
 
@@ -145,10 +166,10 @@ class TopicsUnderChaos(RuleBasedStateMachine):
             for _ in range(count):
                 if self.publisher.put(self.published + 1, size, self.network.now):
                     self.published += 1
-        for name, reader in self.readers.items():
-            if reader.owed_from is None and name in self.publisher.receivers:
-                if any(stream.begun for stream in reader.topics.streams):
-                    reader.owed_from = before + 1
+        for reader in self.readers.values():
+            begun = any(stream.begun for stream in reader.topics.streams)
+            if begun and reader.owed_from is None:
+                reader.owed_from = before + 1
         self.network.settle("a")
 
     @rule(name=sampled_from(RECEIVERS), batches=integers(1, 5))
@@ -190,9 +211,10 @@ class TopicsUnderChaos(RuleBasedStateMachine):
         name = self.names[0]
         self.readers.pop(name).read(1000)
         self.network.kill(name)
-        for other in ("a", *self.names[1:]):
-            self.bases[other].drop(name)
-            self.network.tell(other, MemberFailed(ZONE, name))
+        for other in list(self.network.machines):
+            if name in self.bases[other]:
+                self.bases[other].drop(name)
+                self.network.tell(other, MemberFailed(self.zone_of(name), name))
         self.enter(name)
 
     # -- the end ----------------------------------------------------------------------------------
@@ -207,36 +229,71 @@ class TopicsUnderChaos(RuleBasedStateMachine):
                 self.read_some(name, 1000)
         assert self.publisher.history.newest == self.published
         assert [error.reason for error in self.network.refused] == []
-        gaps = [event for _, event in self.network.heard if isinstance(event, Gap)]
-        failed = [event for _, event in self.network.heard if isinstance(event, SubscriptionFailed)]
-        assert gaps == failed == []
+        told = [event for _, event in self.network.heard if isinstance(event, SubscriptionFailed)]
+        assert told == []
         for name, reader in self.readers.items():
-            numbers = reader.numbers
-            begin = numbers[0] if numbers else self.published + 1
-            assert numbers == list(range(begin, self.published + 1)), name
-            if reader.owed_from is not None:
-                assert begin <= reader.owed_from, name
-            appeared = [
-                who for who, one in self.network.heard if isinstance(one, PublisherAppeared)
-            ]
-            assert name in appeared, "it heard of the publisher"
-        if self.reliability == "ack":
+            self.check(name, reader)
+        if self.config["reliability"] == "ack":
             assert self.publisher.all_settled
             assert self.publisher.history.messages == 0
+
+    def check(self, name: NodeId, reader: Reader) -> None:
+        """What this life has, or was told to be gone, is all from where it began."""
+        heard = [event for who, event in self.network.heard[reader.born :] if who == name]
+        assert any(isinstance(event, PublisherAppeared) for event in heard)
+        gaps = [event for event in heard if isinstance(event, Gap)]
+        assert self.gaps_allowed or not gaps, gaps
+        gone = [number for gap in gaps for number in range(gap.first, gap.last + 1)]
+        known = sorted(reader.numbers + gone)
+        begin = known[0] if known else self.published + 1
+        assert known == list(range(begin, self.published + 1)), name
+        if reader.owed_from is not None:
+            assert begin <= reader.owed_from, name
 
 
 class AckUnderChaos(TopicsUnderChaos):
     """Everything arrives; the publisher waits."""
 
+    config: Mapping[str, Any] = {"reliability": "ack", "history_messages": 40, "window_bytes": 1024}
+
+
+class AckAcrossZonesUnderChaos(AckUnderChaos):
+    """Everything arrives through two gateways."""
+
+    zones = True
+
 
 class NackUnderChaos(TopicsUnderChaos):
     """Everything arrives, since the history is large enough."""
 
-    reliability = "nack"
+    config: Mapping[str, Any] = {"reliability": "nack"}
 
 
-for machine in (AckUnderChaos, NackUnderChaos):
+class NackAcrossZonesUnderChaos(NackUnderChaos):
+    """Everything arrives through two gateways."""
+
+    zones = True
+
+
+class ShortNackUnderChaos(TopicsUnderChaos):
+    """What fell out of the history is a Gap."""
+
+    config: Mapping[str, Any] = {"reliability": "nack", "history_messages": 4}
+    gaps_allowed = True
+
+
+MACHINES = (
+    AckUnderChaos,
+    AckAcrossZonesUnderChaos,
+    NackUnderChaos,
+    NackAcrossZonesUnderChaos,
+    ShortNackUnderChaos,
+)
+for machine in MACHINES:
     machine.TestCase.settings = settings(max_examples=40, stateful_step_count=40)
 TestAckUnderChaos = AckUnderChaos.TestCase
+TestAckAcrossZonesUnderChaos = AckAcrossZonesUnderChaos.TestCase
 TestNackUnderChaos = NackUnderChaos.TestCase
-del TopicsUnderChaos, machine
+TestNackAcrossZonesUnderChaos = NackAcrossZonesUnderChaos.TestCase
+TestShortNackUnderChaos = ShortNackUnderChaos.TestCase
+del machine
