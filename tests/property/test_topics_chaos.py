@@ -33,7 +33,7 @@ from protocols.topics import (
 )
 from protocols.topics.names import word_of
 from tests.property.network import Network
-from tests.recording import RecordingEffects, TickEnd
+from tests.recording import Recorded, RecordingEffects, TickEnd
 from tests.unit.topics.node import FixedBook, FixedLinks
 from tests.unit.zones.node import FixedMembership
 
@@ -49,7 +49,8 @@ class TickingNetwork(Network):
     """What is put off to the end of a tick is done after each input."""
 
     def settle(self, name: NodeId) -> None:
-        effects, done = self.effects[name], []
+        effects = self.effects[name]
+        done: list[Recorded] = []
         while recorded := effects.drain():
             done += [one for one in recorded if not isinstance(one, TickEnd)]
             put_off = [one.callback for one in recorded if isinstance(one, TickEnd)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 from protocols.topics import Gap, PublisherAppeared, PublisherGone
 from protocols.topics.messages import LAST, Accept, Begin, Data, Nack, Offer
@@ -25,7 +26,7 @@ def chunk(first: int, *items: bytes, oldest: int = 1, flags: int = 0) -> Data:
     return data(first, *items, mode=Mode.NACK, oldest=oldest, flags=flags)
 
 
-def receiving(**settings: float) -> TopicsNode:
+def receiving(**settings: Any) -> TopicsNode:
     """A node that takes part from message 1 on; "mate" does so, too."""
     node = TopicsNode("pub", **settings)
     node.says("mate", TOPIC)
