@@ -262,9 +262,11 @@ class Incoming:
         while (chunk := order.first()) is not None:
             if chunk.last < order.expected:
                 self.core.counts.duplicates += chunk.count
-            elif chunk.first > order.expected or not self._hand_over(chunk, None, now):
+            elif chunk.first > order.expected or not self._has_room():
                 return
-            order.drop(chunk)
+            order.drop(chunk)  # first: a relay that has nobody to wait for comes here again
+            if chunk.last >= order.expected:
+                self._hand_over(chunk, None, now)
 
     def _hand_over(self, chunk: Chunk, items: list[Any] | None, now: float) -> bool:
         """Give what is next to everybody behind this node; False when somebody has no room.

@@ -220,6 +220,7 @@ class Outgoing(Receivers):
                 self.settled(now)
             else:
                 due = min(due, until)
+        due = min(due, self._check_failed(now))
         if self.mode is not Mode.ACK:
             due = min(due, self._check_beat(now))
         if len(self.history) and self.mode is not Mode.ACK:

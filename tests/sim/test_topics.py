@@ -15,6 +15,8 @@ FAILED_ONCE = [
     ("topics-gateway-crash", 1),
     ("topics-gateway-crash", 2),
     ("topics-gateway-crash", 4),
+    ("topics-subscriber-crash", 107),
+    ("topics-subscriber-crash", 128),
 ]
 
 

@@ -80,8 +80,21 @@ def test_an_offer_is_repeated_less_and_less_often_until_it_failed() -> None:
     done = node.pass_time(0.2)
     assert sends(done) == [Send("b", Failed(*out.key, "no answer"))]
     assert events(done) == [SubscriberFailed(TOPIC, "b", out.key[1], "no answer")]
-    assert sends(node.pass_time(5.0)) == []
+    assert sends(node.pass_time(1.8)) == []
     assert sends(node.receive("b", Knock(TOPIC)), Offer) != [], "it may come back"
+
+
+def test_who_never_heard_of_an_offer_is_tried_again() -> None:
+    """It cannot knock at a publisher of which it knows nothing."""
+    node = TopicsNode(handshake_within=2.0)
+    node.says("b", TOPIC)
+    out = node.publisher()
+    node.pass_time(2.1)
+    assert out.relations == {}
+    assert sends(node.pass_time(1.8), Offer) == []
+    assert len(sends(node.pass_time(0.2), Offer)) == 1
+    node.says("b")
+    assert sends(node.pass_time(20.0), Offer) == [], "it wants it no more"
 
 
 def test_a_repeated_accept_hears_once_more_where_it_began() -> None:

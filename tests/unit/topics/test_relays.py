@@ -134,6 +134,19 @@ def test_what_was_lost_before_the_gateway_is_bridged_behind_it() -> None:
     assert [one.to for one in sends(done, Data)] == ["b"]
 
 
+def test_what_waited_is_handed_on_though_nobody_is_behind() -> None:
+    """Then a relay says at once that all have it, while the chunk is being handed over."""
+    node = inward("b")
+    node.receive("b", Leave(*KEY))
+    stream, relay = stream_of(node)
+    assert relay.relations == {}
+    node.receive("fg", data(2, b"2", flags=RELAY), data(3, b"3", flags=RELAY))
+    done = node.receive("fg", data(1, b"1", flags=RELAY))
+    assert acked(done + node.pass_time(0.06), "fg")[-1] == 3
+    assert stream.order.expected == 4
+    assert node.counts.duplicates == 0
+
+
 def test_the_end_is_passed_on_and_waits_for_those_behind() -> None:
     node = inward("b")
     node.receive("fg", data(1, b"1", flags=RELAY))
