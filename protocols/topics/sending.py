@@ -121,6 +121,10 @@ class Outgoing(Receivers):
                 }
         if self.mode is Mode.ACK:
             self._bridge_hole(relation)
+            if msg.gaps and msg.gaps[0][0] <= relation.acked:
+                # It waits for what is gone: it was told so, but that was lost, or nobody read.
+                begin = Begin(*self.key, relation.acked + 1, seat.relay)
+                self.core.effects.send(src, begin)
             self._send_again(relation, msg.gaps, now)
             self.pump(relation, now)
             settings = self.core.settings

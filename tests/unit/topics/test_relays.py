@@ -134,6 +134,18 @@ def test_what_was_lost_before_the_gateway_is_bridged_behind_it() -> None:
     assert [one.to for one in sends(done, Data)] == ["b"]
 
 
+def test_what_was_bridged_is_told_until_it_is_known() -> None:
+    """The word of it may be lost, or come while nobody reads."""
+    node = inward("b")
+    node.receive("fg", data(1, b"1", flags=RELAY))
+    node.receive("b", Ack(*KEY, LIFE, 1))
+    node.receive("fg", Begin(*KEY, 5, relay=True))
+    for _ in range(2):
+        done = node.receive("b", Ack(*KEY, LIFE, 1, ((2, 4),)))
+        assert sends(done, Begin) == [Send("b", Begin(*KEY, 5))]
+    assert sends(node.receive("b", Ack(*KEY, LIFE, 4)), Begin) == []
+
+
 def test_what_waited_is_handed_on_though_nobody_is_behind() -> None:
     """Then a relay says at once that all have it, while the chunk is being handed over."""
     node = inward("b")
