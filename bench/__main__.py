@@ -1,10 +1,14 @@
-"""`python -m bench NAME [--json]`: run one benchmark, or `all`; exit 0 when it could measure."""
+"""`python -m bench NAME [--json]`: run one benchmark, or `all`; exit 0 when it could measure.
+
+A benchmark is a module with a NAME and a `run(options)`. One with SECTIONS can be run in parts, and
+one with PEERS beside others who do the same work.
+"""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from importlib import import_module
 from pkgutil import iter_modules
@@ -42,7 +46,28 @@ def show(report: Report) -> None:
         bars.add_row(bar.name, f"{bar.value:,.4g}", bar.unit, wanted, "yes" if bar.holds else "NO")
     console.print(cases)
     console.print(bars)
+    for note in report.notes:
+        console.print(f"note: {note}", markup=False)
     console.print(", ".join(f"{key} {value}" for key, value in report.machine.items()))
+
+
+def _parts(known: Mapping[str, ModuleType], kind: str) -> str:
+    """Which benchmarks have SECTIONS or PEERS, and which ones."""
+    return "; ".join(
+        f"{name}: {', '.join(getattr(module, kind))}"
+        for name, module in known.items()
+        if hasattr(module, kind)
+    )
+
+
+def _check_parts(
+    parser: argparse.ArgumentParser, option: str, name: str, chosen: Sequence[str], there: list[str]
+) -> None:
+    """Refuse what the benchmark does not have."""
+    for part in chosen:
+        if part not in there:
+            what = f"has {', '.join(there)}" if there else "has none"
+            parser.error(f"{option} {part}: {name} {what}")
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -53,6 +78,21 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true", help="print one JSON object per benchmark")
     parser.add_argument("--repeats", type=int, default=Options().repeats)
     parser.add_argument("--quick", action="store_true", help="small: only shows that it runs")
+    parser.add_argument(
+        "--only",
+        action="append",
+        default=[],
+        metavar="SECTION",
+        help=f"one part of a benchmark; may be repeated ({_parts(known, 'SECTIONS')})",
+    )
+    parser.add_argument(
+        "--peers",
+        nargs="?",
+        const="all",
+        default="",
+        metavar="NAME,…",
+        help=f"others beside ours, where they are installed ({_parts(known, 'PEERS')})",
+    )
     options = parser.parse_args(words)
     if options.repeats < 1:
         parser.error("--repeats must be at least 1")
@@ -61,8 +101,17 @@ def main(words: Sequence[str] | None = None) -> int:
         near = get_close_matches(options.name, known, n=1)
         hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}, all"
         parser.error(f"there is no benchmark {options.name}: {hint}")
+    module = known.get(options.name)
+    _check_parts(
+        parser, "--only", options.name, options.only, list(getattr(module, "SECTIONS", ()))
+    )
+    there = list(getattr(module, "PEERS", ()))
+    peers = there if options.peers == "all" else list(filter(None, options.peers.split(",")))
+    if options.peers:
+        _check_parts(parser, "--peers", options.name, peers or ["all"], there)
+    wanted = Options(options.repeats, options.quick, tuple(options.only), tuple(peers))
     for name in names:
-        report: Report = known[name].run(Options(options.repeats, options.quick))
+        report: Report = known[name].run(wanted)
         if options.json:
             print(msgspec.json.encode(report).decode(), flush=True)
         else:

@@ -2,55 +2,67 @@
 
 Each process tells the events of its zone as JSON lines with the machine's monotonic clock, so that
 moments in two processes can be compared. The figures are about what people wait for: complete views
-after the start, the removal of who was killed or frozen, and what an idle zone costs.
+after the start, what an idle zone costs, and the removal of who was killed or frozen. All of it
+happens in a network of its own, where the system allows it: then the bytes with all headers are
+those of these peers alone.
 """
 
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 import tempfile
-import time
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from bench.peer_processes import PeerProcess, Processes, cut_connections
+from bench.connections import cut_connections
+from bench.membership_peers import add_peers
+from bench.membership_script import add_failures, add_idle, formation
+from bench.overlay_peers import OverlayPeers
+from bench.own_network import enter
+from bench.peer_processes import Processes
+from bench.processes import measure_alone
 from bench.progress import Progress
-from bench.report import Options, Report, machine
-
-NAME = "membership-real"
+from bench.report import Options, Report
 
 SIZES = (10, 50, 100)
 QUICK_SIZES = (5,)
 SEEDS = 3  # peers that all others are told to meet
-AT_ONCE = 10  # killed at one moment
-SETTLING = 15.0  # s; links of the start that nobody needs are closed by then
-IDLE = 20.0  # s, measured
 BUSY = 300.0  # s with both cores busy
 RECONNECTS = 5.0  # s; as long as a removal after a closed connection takes, and more
+WITHIN = {"SIGKILL": 1.0, "SIGSTOP": 6.0}  # s
 
 
-def run(options: Options) -> Report:
-    """Measure all sizes; the largest one also when peers fail, idle and under load."""
-    report = Report(NAME, machine())
+def report_real(report: Report, options: Options) -> None:
+    """Measure all sizes; the largest one also under load."""
+    report.take(measure_alone(_measure, options))
+
+
+def _measure(options: Options) -> Report:
+    """The same in a process of its own, which moves into a network of its own."""
+    report = Report("membership", {})
+    obstacle = enter()
+    if obstacle:
+        report.notes.append(f"bytes with all headers are of the whole machine: {obstacle}")
     sizes = QUICK_SIZES if options.quick else SIZES
     rounds = 1 if options.quick else options.repeats
-    progress = Progress(NAME, len(sizes) * rounds)
+    progress = Progress("membership, real", len(sizes) * rounds)
     formations: dict[int, list[float]] = {size: [] for size in sizes}
     with tempfile.TemporaryDirectory(prefix="overlay-bench-") as folder:
         for number in range(rounds):
             for size in sizes:
                 progress.step(f"{size} peers, round {number + 1}")
-                last = number == rounds - 1 and size == sizes[-1]
-                with Processes(Path(folder) / f"{size}-{number}", size, SEEDS) as zone:
+                peers = OverlayPeers()
+                with Processes(peers, Path(folder) / f"{size}-{number}", size, SEEDS) as zone:
                     zone.start()
                     formations[size].append(formation(zone))
-                    if last:
-                        failures(report, zone)
-                        idle(report, zone, 3.0 if options.quick else IDLE)
-                        busy(report, zone, 5.0 if options.quick else BUSY)
+                    if number == rounds - 1:
+                        _look_closer(report, zone, peers, options, judge=size == sizes[-1])
+        if options.peers and obstacle:
+            report.notes.append(f"{', '.join(options.peers)} are skipped: {obstacle}")
+        else:
+            add_peers(report, options, Path(folder), sizes, SEEDS)
     for size in sizes:
         name = f"complete views after the last is ready, n = {size}"
         case = report.add(name, "s", formations[size])
@@ -59,52 +71,24 @@ def run(options: Options) -> Report:
     return report
 
 
-def formation(zone: Processes) -> float:
-    """Seconds from the last process being ready until every view is complete."""
-    zone.wait(lambda: all(len(peer.view) == zone.size - 1 for peer in zone.alive()), "all views")
-    complete = max(peer.joined_last for peer in zone.alive())
-    ready = max(peer.ready for peer in zone.alive())
-    return max(0.0, complete - ready)
-
-
-# -- who fails ------------------------------------------------------------------------------------
-
-
-def failures(report: Report, zone: Processes) -> None:
-    """Kill one, kill several, freeze one, and break the links of one that goes on."""
-    several = min(AT_ONCE, zone.size // 4 or 1)
-    cases: tuple[tuple[str, int, int, float], ...] = (
-        ("SIGKILL of one: removed everywhere", signal.SIGKILL, 1, 1.0),
-        (f"SIGKILL of {several} at once: removed everywhere", signal.SIGKILL, several, 1.0),
-        ("SIGSTOP of one: removed everywhere", signal.SIGSTOP, 1, 6.0),
-    )
-    for name, number, count, bar in cases:
-        victims = zone.alive()[-count:]  # not the seeds, which come first
-        took = removal(zone, victims, number)
-        report.add(name, "s", took)
-        report.require(name, max(took), "s", "at most", bar)
+def _look_closer(
+    report: Report, zone: Processes, peers: OverlayPeers, options: Options, *, judge: bool
+) -> None:
+    """The cost of an idle zone, and failures; with bars, and under load, where they are to hold."""
+    idle = add_idle(report, zone, quick=options.quick, sent_by=peers.bytes_sent)
+    failures = add_failures(report, zone)
+    if not judge:
+        return
+    report.require("idle CPU of a peer, mean", idle.cpu, "% of a core", "at most", 0.5)
+    report.require("idle bytes of frames sent by a peer, mean", idle.sent, "B/s", "at most", 1024)
+    name = "idle bytes sent by a peer, with all headers, mean"
+    report.require(name, idle.passed, "B/s", "at most", 1024)
+    for name, slowest in failures.items():
+        report.require(name, slowest, "s", "at most", WITHIN[name.split()[0]])
     removed = reconnecting(zone)
     report.require("removed though it only reconnects", removed, "peers", "at most", 0)
-    false = zone.false_removals()
-    report.require("others removed meanwhile", false, "removals", "at most", 0)
-
-
-def removal(zone: Processes, victims: list[PeerProcess], number: int) -> list[float]:
-    """Seconds from the signal until each survivor has removed each victim: the last, by victim."""
-    began = {}
-    for victim in victims:
-        began[victim.name] = time.monotonic()
-        os.kill(victim.process.pid, number)
-        zone.expected_gone[victim.name] = None
-    survivors = zone.alive()
-
-    def gone() -> bool:
-        return all(name in peer.failed for peer in survivors for name in began)
-
-    zone.wait(gone, "the removal of who failed")
-    for victim in victims:
-        victim.kill()
-    return [max(p.failed[name] for p in survivors) - at for name, at in began.items()]
+    report.require("others removed meanwhile", zone.false_removals(), "removals", "at most", 0)
+    busy(report, zone, 5.0 if options.quick else BUSY)
 
 
 def reconnecting(zone: Processes) -> int:
@@ -114,29 +98,6 @@ def reconnecting(zone: Processes) -> int:
         raise RuntimeError(f"{victim.name} had no connection to cut")
     zone.watch(RECONNECTS)
     return sum(victim.name in peer.removals for peer in zone.alive())
-
-
-# -- cost -----------------------------------------------------------------------------------------
-
-
-def idle(report: Report, zone: Processes, seconds: float) -> None:
-    """What a peer costs when nothing happens."""
-    zone.watch(SETTLING if seconds == IDLE else 1.0)
-    before = zone.usage()
-    began = time.monotonic()
-    zone.watch(seconds)
-    passed = time.monotonic() - began
-    after = zone.usage()
-    cpu = [(after[name].cpu - before[name].cpu) / passed * 100 for name in before]
-    sent = [(after[name].sent - before[name].sent) / passed for name in before]
-    size = len(before)
-    average_cpu, average_sent = sum(cpu) / size, sum(sent) / size
-    report.add(f"idle CPU of a peer, n = {size}", "% of a core", cpu)
-    report.add(f"idle bytes sent by a peer, n = {size}", "bytes/s", sent)
-    report.require("idle CPU of a peer, mean", average_cpu, "% of a core", "at most", 0.5)
-    report.require("idle bytes sent by a peer, mean", average_sent, "bytes/s", "at most", 1024)
-    memory = [usage.memory / 2**20 for usage in after.values()]
-    report.add(f"memory of a peer, n = {size}", "MiB", memory)
 
 
 def busy(report: Report, zone: Processes, seconds: float) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from statistics import median
 from typing import Any, Literal, TypeAlias
@@ -41,6 +41,7 @@ class Report(msgspec.Struct):
     machine: dict[str, Any]
     results: dict[str, Case] = msgspec.field(default_factory=dict)
     bars: list[Bar] = msgspec.field(default_factory=list)
+    notes: list[str] = msgspec.field(default_factory=list)  # what the figures do not say
 
     def add(self, case: str, unit: str, repeats: Iterable[float]) -> Case:
         """Enter one case."""
@@ -55,12 +56,33 @@ class Report(msgspec.Struct):
         holds = value >= bar if direction == "at least" else value <= bar
         self.bars.append(Bar(name, value, unit, bar, direction, holds))
 
+    def take(self, other: Report) -> None:
+        """Enter what another process found for this report."""
+        self.results.update(other.results)
+        self.bars += other.bars
+        self.notes += other.notes
+
 
 class Options(msgspec.Struct, frozen=True):
     """How thoroughly to measure."""
 
     repeats: int = 5
     quick: bool = False  # small enough for a test: the figures mean little
+    only: tuple[str, ...] = ()  # sections; empty: all
+    peers: tuple[str, ...] = ()  # who else does the same work beside ours
+
+
+Section: TypeAlias = Callable[[Report, Options], None]
+"""A part of a benchmark that can be run alone: it enters its cases and bars."""
+
+
+def run_sections(name: str, sections: Mapping[str, Section], options: Options) -> Report:
+    """Run the sections that were asked for, in their order."""
+    report = Report(name, machine())
+    for section, measure in sections.items():
+        if not options.only or section in options.only:
+            measure(report, options)
+    return report
 
 
 def machine() -> dict[str, Any]:

@@ -7,8 +7,10 @@ Nothing here imports trio: `overlay status` must answer at once.
 
 import socket
 from collections.abc import Generator, Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from select import select
+from typing import Any, BinaryIO
 
 import msgspec
 
@@ -48,17 +50,107 @@ def ask(path: Path, do: str, *, timeout: float = 5.0, **arguments: object) -> An
     return _result(path, line)
 
 
-def follow(path: Path, do: str, *, timeout: float = 5.0, **arguments: object) -> Generator[Any]:
-    """Ask for something that goes on: yields each value until the node ends it, or stops."""
+def follow(
+    path: Path,
+    do: str,
+    *,
+    timeout: float = 5.0,
+    silence: float | None = None,
+    most: int = REPLY_BYTES,
+    **arguments: object,
+) -> Generator[Any]:
+    """Ask for something that goes on: yields each value until the node ends it, or stops.
+
+    A value has at most `most` bytes; TimeoutError when none comes for `silence` seconds.
+    """
     try:
         with _asked(path, do, timeout, arguments) as link, link.makefile("rb") as lines:
-            first = lines.readline(REPLY_BYTES)
-            link.settimeout(None)  # what goes on may be silent for hours
+            first = lines.readline(most)
+            link.settimeout(silence)  # what goes on may be silent for hours
             yield _result(path, first)
-            while line := lines.readline(REPLY_BYTES):
+            while line := _line_within(lines, most, silence):
                 yield _result(path, line)
+    except _Silence as error:
+        raise TimeoutError(str(error)) from None
     except OSError as error:
         raise _unreachable(path, error, timeout) from error
+
+
+class _Silence(Exception):
+    """A value that did not come in time; a TimeoutError would be an OSError."""
+
+
+def _line_within(lines: BinaryIO, most: int, seconds: float | None) -> bytes:
+    try:
+        return lines.readline(most)
+    except TimeoutError:
+        raise _Silence(f"nothing came for {seconds:g} s") from None
+
+
+class Talk:
+    """A request that goes on in both directions: lines to the node, values from it.
+
+    The node must answer the request first; ControlError when it does not, or refuses.
+    """
+
+    def __init__(self, path: Path, do: str, *, timeout: float = 5.0, **arguments: object) -> None:
+        self._path = path
+        self._timeout = timeout
+        try:
+            self._link = _asked(path, do, timeout, arguments)
+            self._lines = self._link.makefile("rb")
+        except OSError as error:
+            raise _unreachable(path, error, timeout) from error
+        try:
+            self.first = self._next()
+        except BaseException:
+            self.close()
+            raise
+        self._link.settimeout(None)  # from now on the node may make us wait, for its peers
+
+    def send(self, line: bytes) -> None:
+        """Send a line, which holds no line end; waits while the node takes no more."""
+        try:
+            self._link.sendall(line + b"\n")
+        except OSError:
+            for _ in self.values():  # it ended the talk: the last thing that it said is why
+                pass
+            raise ControlError(f"the node behind {self._path.name} hung up") from None
+
+    def has_news(self) -> bool:
+        """Whether the node said something that was not read yet."""
+        return bool(select([self._link], [], [], 0)[0])
+
+    def next(self) -> Any:
+        """The next value; waits for it."""
+        try:
+            return self._next()
+        except OSError as error:
+            raise _unreachable(self._path, error, self._timeout) from error
+
+    def _next(self) -> Any:
+        line = self._lines.readline(REPLY_BYTES)
+        if not line:
+            raise ConnectionResetError(104, "it hung up")
+        return _result(self._path, line)
+
+    def values(self) -> Iterator[Any]:
+        """What the node still says, until it ends the talk."""
+        try:
+            while line := self._lines.readline(REPLY_BYTES):
+                yield _result(self._path, line)
+        except OSError as error:
+            raise _unreachable(self._path, error, self._timeout) from error
+
+    def finish(self) -> None:
+        """Send no more; values may still come."""
+        with suppress(OSError):
+            self._link.shutdown(socket.SHUT_WR)
+
+    def close(self) -> None:
+        """End it."""
+        self._lines.close()
+        self._link.close()
 
 
 def _asked(path: Path, do: str, timeout: float, arguments: dict[str, object]) -> socket.socket:

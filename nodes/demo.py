@@ -1,4 +1,8 @@
-"""The demo: three zones of four peers each, in processes of their own; a delegate is killed."""
+"""The demo: three zones of four peers each, in processes of their own.
+
+A delegate is killed and replaced. Then a stream goes to all zones, and a gateway is killed under
+it.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +19,7 @@ import msgspec
 import trio
 
 from nodes.control import ask, sockets_of
+from nodes.demo_stream import Stream, StreamReport, gateway_among
 from nodes.folders import private_folder
 from nodes.node import only_error
 from nodes.peer_options import PeerOptions
@@ -54,6 +59,7 @@ class DemoReport(msgspec.Struct):
     replacement: str
     replaced: float  # s from the kill until the last witness knew the new delegate
     witnesses: list[Witness]
+    stream: StreamReport
     seconds: float
     failures: list[str]
 
@@ -180,7 +186,8 @@ class Demo:
             )
             for peer in witnesses
         ]
-        failures = await self._stop()
+        stream = await self._stream()
+        failures = stream.faults() + await self._stop()
         return DemoReport(
             zones_before=before,
             zones_after=after,
@@ -189,9 +196,31 @@ class Demo:
             replacement=replacement,
             replaced=replaced - killed_at,
             witnesses=saw,
+            stream=stream,
             seconds=time.time() - began,
             failures=failures,
         )
+
+    async def _stream(self) -> StreamReport:
+        """Publish in the first zone to all others, and kill the gateway of the last one."""
+        members = [name for name, zone in NAMES.items() if zone == ZONES[-1]]
+        doomed = gateway_among(members)
+        paths = {name: sockets_of(self._control, name)[0] for name in NAMES}
+        stream = Stream(FIRST, paths, doomed)
+
+        def kill() -> None:
+            self._down = doomed
+            self._peers[doomed].process.send_signal(signal.SIGKILL)
+            self._say(f"{doomed}, the gateway of zone {ZONES[-1]}, is killed in mid-stream")
+
+        self._waiting_for("waiting until all subscribers have the stream")
+        self._say(f"{FIRST} publishes to {stream.topic}; all others subscribe, in all zones")
+        with trio.move_on_after(2 * PATIENCE):
+            report = await stream.play(kill)
+            report.successor = gateway_among([name for name in members if name != doomed])
+            self._say(f"{report.successor} goes on for it; {report.told()}")
+            return report
+        raise DemoFailed("the stream did not end")
 
     # -- steps --------------------------------------------------------------------------------
 
@@ -255,7 +284,11 @@ class Demo:
             self._waiting_for("waiting until all peers stop")
             for peer in self._peers.values():
                 codes[peer.name] = await peer.process.wait()
-        return [f"{name} ended with code {code}" for name, code in codes.items() if code != 0]
+        return [
+            f"{name} ended with code {code}"
+            for name, code in codes.items()
+            if code != 0 and name != self._down
+        ]
 
     async def _end_processes(self) -> None:
         for peer in self._peers.values():

@@ -32,7 +32,7 @@ from overlay.protocol import NODE_SCOPE, Event, OverlayProtocol, Scope
 from overlay.security.rights import Rights
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterable, Sequence
     from types import TracebackType
 
     from overlay.host import Recipe
@@ -75,6 +75,7 @@ class Node:
         self._at_stop: dict[Callable[[], None], None] = {}
         self._listening = False
         self._events_dropped = 0
+        self._failure: BaseException | None = None  # what a callback of the application raised
         self._stopped = trio.Event()
         self._life = AsyncExitStack()
         self._entered = False
@@ -127,7 +128,7 @@ class Node:
         self.driver.host.surroundings = Surroundings(
             self.zone,
             lambda: tuple(self.driver.endpoints),
-            self.driver.links.rights_of,
+            self._rights_of,
         )
         self._recipe(self.driver.host)
         self._listening = True
@@ -147,6 +148,8 @@ class Node:
                 self.stop()
             await self._stopped.wait()
             nursery.cancel_scope.cancel()  # the control socket
+        if self._failure is not None:
+            raise self._failure
 
     async def _drive(self, task_status: trio.TaskStatus[None]) -> None:
         try:
@@ -226,6 +229,38 @@ class Node:
                 self.driver.host.unlisten(kind, stream.put)
         self._events_dropped += stream.dropped
 
+    def listen(
+        self, kinds: Iterable[type[Event]], callback: Callable[[Any], None]
+    ) -> Callable[[], None]:
+        """Call back with each such event, at once; call what is returned to hear no more.
+
+        An error in the callback stops the node, and the end of its block raises it.
+        """
+        host, heard = self.driver.host, tuple(kinds)
+        hear = self.guarded(callback)
+        for kind in heard:
+            host.listen(kind, hear)
+
+        def unlisten() -> None:
+            nonlocal heard
+            for kind in heard:
+                host.unlisten(kind, hear)
+            heard = ()
+
+        return unlisten
+
+    def guarded(self, callback: Callable[[Any], None]) -> Callable[[Any], None]:
+        """The same, whose errors stop the node in good order instead of in mid-step."""
+
+        def call(argument: Any) -> None:
+            try:
+                callback(argument)
+            except Exception as error:  # noqa: BLE001 - it is the application's, and told below
+                self._failure = self._failure or error
+                self.stop()
+
+        return call
+
     def at_stop(self, callback: Callable[[], None]) -> None:
         """Call this once the node has stopped, unless `forget_at_stop` comes first."""
         self._at_stop[callback] = None
@@ -233,6 +268,12 @@ class Node:
     def forget_at_stop(self, callback: Callable[[], None]) -> None:
         """Do not; harmless when it was not asked for."""
         self._at_stop.pop(callback, None)
+
+    def _rights_of(self, name: NodeId) -> Rights | None:
+        """What a certificate allows, this node's own included; None when it was not seen."""
+        if name != self.name:
+            return self.driver.links.rights_of(name)
+        return None if self._credentials is None else self._credentials.identity.rights
 
     def status(self) -> NodeStatus:
         """Everything that can be told about this node now."""

@@ -12,15 +12,16 @@ import time
 from math import inf
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
-import msgspec
-
 from nodes.facts import event_facts, link_facts, member_facts
 from nodes.federation import Federation
 from nodes.members import Attributes, Members
 from nodes.node import Node
+from nodes.publishing import TopicPublisher, topic_config
 from nodes.recipes import peer
 from nodes.settings import node_config
-from nodes.topics import TopicPublisher, TopicSubscription
+from nodes.subscribing import CAPACITY, Message, TopicListener, TopicSubscription
+from nodes.topic_events import TOPIC_EVENTS
+from nodes.topic_service import TopicService
 from overlay.errors import LocalProtocolError, OverlayError
 from overlay.net.config import NetSettings
 from overlay.protocol import TurnedAway
@@ -36,15 +37,17 @@ from protocols.membership import (
     ZoneEntered,
 )
 from protocols.topics.config import TopicConfig
+from protocols.topics.subscription import Admit, Replay, anybody
 from protocols.topology import Topology
 from protocols.zones import ZoneEntry, Zones
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Mapping
+    from collections.abc import AsyncIterator, Callable, Iterable, Mapping
     from types import TracebackType
 
     from nodes.event_stream import EventStream
     from nodes.settings import NodeConfig
+    from nodes.topic_events import PublisherEvent, SubscriptionEvent, TopicEvent
     from overlay.host import Host
     from overlay.protocol import Event, Scope
     from protocols.membership.attributes import Value
@@ -94,6 +97,7 @@ class Peer:
         ):
             self.node.control.register(name, handler)
         Federation(self.node)
+        TopicService(self.node)
 
     @classmethod
     def join(
@@ -202,18 +206,55 @@ class Peer:
         return self.node.protocol(Zones).zones()
 
     def publisher(
-        self, topic: str, config: TopicConfig | None = None, **options: Any
+        self,
+        topic: str,
+        config: TopicConfig | None = None,
+        *,
+        on_event: Callable[[PublisherEvent], None] | None = None,
+        **options: Any,
     ) -> TopicPublisher:
         """A publisher to one topic, for `async with`; `options` are fields of TopicConfig."""
-        if config is None:
-            config = TopicConfig(**options)
-        elif options:
-            config = msgspec.structs.replace(config, **options)
-        return TopicPublisher(self.node, topic, config)
+        settings = topic_config(config, options)
+        return TopicPublisher(self.node, topic, settings, on_event=on_event)
 
-    def subscribe(self, pattern: str, **options: Any) -> TopicSubscription:
-        """Messages of all topics that the pattern covers, for `async with` and `async for`."""
-        return TopicSubscription(self.node, pattern, **options)
+    def subscribe(
+        self,
+        pattern: str,
+        *,
+        replay: Replay | None = None,
+        accept: Admit = anybody,
+        capacity: int = CAPACITY,
+        on_event: Callable[[SubscriptionEvent], None] | None = None,
+    ) -> TopicSubscription:
+        """Messages of all topics that the pattern covers, for `async with` and `async for`.
+
+        `replay` asks publishers of ack and nack mode for what they still have of the time before;
+        `accept(publisher, topic)` says whose messages are wanted; `capacity` bytes may wait to be
+        read, then publishers have to wait.
+        """
+        return TopicSubscription(
+            self.node, pattern, replay=replay, accept=accept, capacity=capacity, on_event=on_event
+        )
+
+    def on_message(
+        self,
+        pattern: str,
+        callback: Callable[[Message], None],
+        *,
+        replay: Replay | None = None,
+        accept: Admit = anybody,
+        on_event: Callable[[SubscriptionEvent], None] | None = None,
+    ) -> TopicListener:
+        """Call back with each message from now on; `close` the result, or use it in `with`."""
+        listener = TopicListener(
+            self.node, pattern, callback, replay=replay, accept=accept, on_event=on_event
+        )
+        listener.open()
+        return listener
+
+    def watch_topics(self) -> EventStream[TopicEvent]:
+        """Hear what happens to this peer's publishers and subscriptions, as `watch_members`."""
+        return self.node.events(*TOPIC_EVENTS)
 
     def watch_members(self) -> EventStream[MemberEvent]:
         """Listen to the zone from now on; close the stream, or use it in `with`, when done."""

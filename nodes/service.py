@@ -4,8 +4,9 @@ import os
 import socket
 import struct
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
 from contextlib import aclosing, asynccontextmanager, suppress
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -21,11 +22,42 @@ Handler: TypeAlias = Callable[..., Any]
 
 An async generator goes on telling: a line for each value, until it or the client ends.
 """
+Talker: TypeAlias = Callable[..., Coroutine[Any, Any, None]]
+"""An async function: takes a Conversation, and then the request's arguments by name."""
 
 MAX_CLIENTS = 16  # more at once are turned away: people and scripts ask one by one
+TALK_CHUNK = 1 << 18
+TALK_BYTES = 128 << 20  # one line of a conversation: the longest message of a topic in base64
 CLIENT_SECONDS = 10.0  # for one question; a client that hangs must not keep its slot
 
 _numbers = count()  # tells two nodes of one name and one process apart
+
+
+class Conversation:
+    """A client that sends lines of its own after its request, and may close that half."""
+
+    def __init__(self, stream: trio.SocketStream) -> None:
+        self._stream = stream
+
+    async def lines(self) -> AsyncIterator[bytes]:
+        """Yield each line, without its end, until the client sends no more."""
+        data = bytearray()
+        while part := await self._stream.receive_some(TALK_CHUNK):
+            begin = len(data)
+            data += part
+            while (end := data.find(b"\n", begin)) >= 0:
+                line, begin = bytes(data[:end]), 0
+                del data[: end + 1]
+                yield line
+            if len(data) > TALK_BYTES:
+                raise LocalProtocolError(f"a line has at most {TALK_BYTES} bytes")
+
+    async def say(self, value: Any) -> None:
+        """Send a line; trio.BrokenResourceError when the client went away or does not read."""
+        with trio.move_on_after(CLIENT_SECONDS) as patience:
+            await self._stream.send_all(msgspec.json.encode(Reply(result=value)) + b"\n")
+        if patience.cancelled_caught:
+            raise trio.BrokenResourceError("it does not read")
 
 
 class ControlService:
@@ -34,13 +66,22 @@ class ControlService:
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
         self._handlers: dict[str, Handler] = {}
+        self._talkers: dict[str, Talker] = {}
         self._clients = 0
 
     def register(self, name: str, handler: Handler) -> None:
         """Answer `name` by calling `handler`; each name once."""
-        if name in self._handlers:
-            raise LocalProtocolError(f"control requests {name!r} have a handler already")
+        self._check_new(name)
         self._handlers[name] = handler
+
+    def register_talk(self, name: str, talker: Talker) -> None:
+        """Answer `name` by a conversation; each name once."""
+        self._check_new(name)
+        self._talkers[name] = talker
+
+    def _check_new(self, name: str) -> None:
+        if name in self._handlers or name in self._talkers:
+            raise LocalProtocolError(f"control requests {name!r} have a handler already")
 
     @asynccontextmanager
     async def listening(self, folder: Path, node: str) -> AsyncIterator[trio.SocketListener]:
@@ -80,6 +121,8 @@ class ControlService:
                     reply = await self._answer(stream)
                 if isinstance(reply, AsyncGenerator):
                     await self._keep_telling(stream, reply)
+                elif isinstance(reply, Coroutine):
+                    await self._keep_talking(stream, reply)
                 if patience.cancelled_caught:
                     self.counts["too-slow"] += 1
             except (trio.BrokenResourceError, trio.ClosedResourceError):
@@ -99,8 +142,8 @@ class ControlService:
         elif not line:
             return None  # it only looked whether we live
         else:
-            reply = self._handle(line)
-        if isinstance(reply.result, AsyncGenerator):
+            reply = self._handle(line, stream)
+        if isinstance(reply.result, AsyncGenerator | Coroutine):
             return reply.result
         await stream.send_all(msgspec.json.encode(reply) + b"\n")
         return None
@@ -116,6 +159,14 @@ class ControlService:
                 await self._tell(stream, Reply(error=str(error)))
             nursery.cancel_scope.cancel()
 
+    async def _keep_talking(
+        self, stream: trio.SocketStream, talk: Coroutine[Any, Any, None]
+    ) -> None:
+        try:
+            await talk
+        except OverlayError as error:
+            await self._tell(stream, Reply(error=str(error)))
+
     async def _tell(self, stream: trio.SocketStream, reply: Reply) -> bool:
         """Send one of several lines; False when its reader went away, or does not read."""
         with trio.move_on_after(CLIENT_SECONDS):
@@ -127,16 +178,21 @@ class ControlService:
         self.counts["too-slow"] += 1
         return False
 
-    def _handle(self, line: bytes) -> Reply:
+    def _handle(self, line: bytes, stream: trio.SocketStream) -> Reply:
         try:
             request = msgspec.json.decode(line, type=Request)
-            handler = self._handlers[request.do]
+            handler: Handler
+            if request.do in self._talkers:
+                handler = partial(self._talkers[request.do], Conversation(stream))
+            else:
+                handler = self._handlers[request.do]
         except msgspec.DecodeError as error:
             self.counts["malformed"] += 1
             return Reply(error=f"no request: {error}")
         except KeyError:
             self.counts["unknown"] += 1
-            return Reply(error=f"this node knows only {', '.join(sorted(self._handlers))}")
+            known = ", ".join(sorted({*self._handlers, *self._talkers}))
+            return Reply(error=f"this node knows only {known}")
         self.counts["answered"] += 1
         try:
             return Reply(result=handler(**request.arguments))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from overlay.host import Host, Recipe
 from overlay.ids import NodeId
@@ -33,6 +34,11 @@ from protocols.zones import (
 
 def _anybody(_name: NodeId, _what: str) -> bool:
     return True
+
+
+@lru_cache(maxsize=65_536)  # asked for each subscriber whenever interest changes
+def _topic_right(rights: Rights, what: str, topic: str) -> bool:
+    return rights.may_publish(topic) if what == "publish" else rights.may_subscribe(topic)
 
 
 class CertifiedRights:
@@ -61,11 +67,9 @@ class CertifiedRights:
         return rights is None or rights.may_be(role)
 
     def may_use(self, name: NodeId, what: str, topic: str) -> bool:
-        """Whether a node may "publish" or "subscribe" to a topic."""
+        """Whether a node may "publish" to a topic, or "subscribe" to a topic or pattern."""
         rights = self._rights_of(name)
-        if rights is None:
-            return True
-        return rights.may_publish(topic) if what == "publish" else rights.may_subscribe(topic)
+        return rights is None or _topic_right(rights, what, topic)
 
 
 def _nowhere() -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from overlay.errors import ConfigError
 
 KIB = 1024
 MIB = 1024 * KIB
+HEAD_ROOM = 64 * KIB  # that a part may pass `frame_bytes` by before ZeroMQ cuts its connection
 
 
 class Limits(Settings, frozen=True, kw_only=True):

@@ -73,7 +73,7 @@ class Origin(NamedTuple):
 
 
 class LinkUp(Event, frozen=True):
-    """The link to `peer` completed its handshake."""
+    """A link with `peer`, opened by either side, completed its handshake."""
 
     peer: NodeId
 
@@ -125,6 +125,10 @@ class Effects(ABC):
         those of the bulk lane, whatever its class: any other may overtake it.
         Best effort: a full queue or a broken link drops it and counts that.
         """
+
+    def backlog(self, to: NodeId) -> int:
+        """Bytes that wait on this node for the link to `to`; 0 where nothing ever waits."""
+        return 0
 
     @abstractmethod
     def cast(self, address: UdpAddress | Group, msg: Message) -> None:

@@ -14,8 +14,11 @@ from nodes.cli import (
     members,
     new_protocol,
     peer,
+    pub,
     running,
     sim,
+    sub,
+    topics,
     topology,
     watch,
     zones,
@@ -65,7 +68,10 @@ def _version() -> str:
         return "of a clone that is not installed"
 
 
-for module in (peer, running, members, zones, topology, watch, echo, new_protocol, demo):
+for module in (
+    *(peer, running, members, zones, topology, watch),
+    *(pub, sub, topics, echo, new_protocol, demo),
+):
     module.register(app)
 app.add_typer(keys.app, name="keys")
 app.add_typer(config.app, name="config")

@@ -1,4 +1,4 @@
-"""`overlay demo`: see zones form, a delegate be killed, and another one take its place."""
+"""`overlay demo`: zones form, a delegate and a gateway are killed, and others take their places."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ def register(app: typer.Typer) -> None:
 
 
 def demo(json: AsJson = False) -> None:
-    """Run three zones of four peers on this machine, kill a delegate, and show what happened."""
+    """Run three zones of four peers here, kill a delegate, and a gateway under a stream."""
     import trio
 
     from nodes.demo import play
@@ -49,7 +49,15 @@ def _show(report: "DemoReport") -> None:
     ]
     columns = ("peer", f"saw {victim} fail", f"saw {heir} appointed", f"saw {victim} return")
     title = f"{heir} replaced {victim} within {_milliseconds(report.replaced)}"
-    print_table(columns, rows, title=f"{title}; {report.seconds:.1f} s in all")
+    print_table(columns, rows, title=title)
+    stream = report.stream
+    rows = [
+        ("published by", stream.publisher, f"{stream.published:,} messages to {stream.topic}"),
+        ("killed in mid-stream", stream.victim, f"a gateway; {stream.successor} went on for it"),
+        ("delivered to", f"{len(stream.subscribers)} peers", f"{stream.delivered:,} messages"),
+    ]
+    print_table(("stream", "who", "what"), rows, title=stream.told())
+    print(f"{report.seconds:.1f} s in all")
 
 
 def _show_zones(zones: list[dict[str, Any]], title: str) -> None:

@@ -28,7 +28,7 @@ from overlay.net.context import SharedContext
 from overlay.net.descriptors import Descriptors, allow_many
 from overlay.net.effects import NetEffects
 from overlay.net.envelopes import Envelopes
-from overlay.net.inbound import Inbound, Session
+from overlay.net.inbound import Inbound
 from overlay.net.introduction import ASK_AGAIN, Introductions, certificate_path
 from overlay.net.link import Link
 from overlay.net.links import Links
@@ -36,6 +36,7 @@ from overlay.net.listening import listen, open_router
 from overlay.net.memory import keep_freed
 from overlay.net.outbox import Outbox
 from overlay.net.refusals import Refusals
+from overlay.net.session import Session
 from overlay.net.status import DriverStatus, link_status, session_status
 from overlay.net.store import Store
 from overlay.net.timers import Timers
@@ -43,7 +44,6 @@ from overlay.net.trust import CertifiedTrust, OpenTrust, Trust
 from overlay.net.udp import Datagrams
 from overlay.protocol import (
     ContactLearned,
-    Event,
     Group,
     LinkLost,
     Message,
@@ -128,7 +128,7 @@ class Driver:
             hello=self._hello,
             now=self.now,
             unix_now=time.time,
-            announce=self._announce,
+            announce=lambda event, now: self.host.announce(event, now),
             refuse=self._refuse,
             ask_who=self._ask_who,
             due=self._sweep_by,
@@ -167,7 +167,6 @@ class Driver:
             lambda link, peer, key: self.links.introduced(link, peer, key, self.now()),
             time.time,
         )
-        self._router: zmq.Socket[bytes]
         self._inbound: Inbound
 
     def now(self) -> float:
@@ -229,7 +228,7 @@ class Driver:
         if hasattr(self, "_router"):
             if hasattr(self, "_inbound"):
                 self._inbound.close()
-            self._router.close(linger=0)
+            self._router.close(linger=int(1000 * max(LAST_WORDS, self._stop_by - self.now())))
         self._datagrams.close()
         self._descriptors.close()
         self.store.close()
@@ -258,9 +257,13 @@ class Driver:
             deliver=self.host.receive,
             refuse=self._refuse,
             opened=self._on_session,
+            linked=self.links.linked,
+            left=self.links.session_left,
             lost=self._on_session_lost,
             unix_now=time.time,
         )
+        self.links.inbound = self._inbound
+        self.yield_soon = self._inbound.end_intake
         bound = [
             listen(router, self._datagrams, parse_endpoint(text), self._trust.certificate)
             for text in self.net.bind
@@ -332,18 +335,19 @@ class Driver:
         try:
             now = self.now()
             self._descriptors.poll(now)
-            more = self._inbound.drain(now)
+            more = self._inbound.drain(now) | self.links.go_on(now)
             self._run_timers(now)
             if now >= self._sweep_at:
                 self._sweep(now)
             self._flush(now)
-            return (
-                more
-                or bool(self.outbox.loopback)
-                or bool(int(self._router.get(zmq.EVENTS)) & POLLIN)
-            )
+            return more or self._has_more()
         finally:
             self._in_tick = False
+
+    def _has_more(self) -> bool:
+        """Whether something waits that wakes nobody up: sending swallows what ZMQ_FD tells."""
+        at_hand = self.outbox.loopback or self.links.unread
+        return bool(at_hand or int(self._router.get(zmq.EVENTS)) & POLLIN)
 
     def _run_timers(self, now: float) -> None:
         while True:
@@ -363,6 +367,7 @@ class Driver:
             self._refresh_at = now + REFRESH_TRUST
             self._trust.refresh()
             self._inbound.recheck()
+            self.links.recheck(now)
 
     def _flush(self, now: float) -> None:
         if self.outbox.loopback:
@@ -390,7 +395,7 @@ class Driver:
             self._after_call()
 
     def _after_call(self) -> None:
-        if self._in_tick or not self._ran:
+        if self._in_tick or not self._ran or self._router.closed:
             return
         now = self.now()
         if now - self._last_flush > self.net.flush_gap:
@@ -399,7 +404,7 @@ class Driver:
                 self._flush(now)
             finally:
                 self._in_tick = False
-            if self.outbox.loopback:
+            if self._has_more():
                 self._wake_up()
         else:
             self._wake_up()
@@ -437,9 +442,6 @@ class Driver:
 
     # -- what happens -------------------------------------------------------------------------
 
-    def _announce(self, event: Event, now: float) -> None:
-        self.host.announce(event, now)
-
     def _refuse(self, who: str, error: RemoteProtocolError, count: int) -> None:
         self.refusals.add(who, error, self.now(), count)
 
@@ -457,10 +459,10 @@ class Driver:
             self.links.learn(session.name, [parse_endpoint(text) for text in hello.endpoints])
         except ConfigError as error:
             self._refuse(session.name, RemoteProtocolError("bad-endpoint", str(error)), 1)
-        self.links.heard_from(session.name, session.host)
+        self.links.session_opened(session, self.now())
 
     def _on_session_lost(self, session: Session, reason: str) -> None:
-        self._announce(LinkLost(session.name, reason), self.now())
+        self.host.announce(LinkLost(session.name, reason), self.now())
 
     def _ask_who(self, link: Link, endpoint: Endpoint) -> bool:
         self._sweep_by(self.now() + ASK_AGAIN)
@@ -485,15 +487,14 @@ class Driver:
         """What `overlay status` shows."""
         counters = self.links.counters + self._datagrams.counts + self._inbound.counters
         counters["messages to itself dropped"] = self.outbox.loopback_dropped
-        now = self.now()
         return DriverStatus(
             name=self.name,
             overlay=self.overlay,
             insecure=self.insecure,
             endpoints=self.endpoints,
-            uptime=now - self._started_at,
-            links=[link_status(link, now) for link in self.links],
-            sessions=[session_status(one, now) for one in self._inbound.sessions.values()],
+            uptime=self.now() - self._started_at,
+            links=[link_status(link, self.now()) for link in self.links],
+            sessions=[session_status(one, self.now()) for one in self._inbound.sessions.values()],
             refusals=dict(sorted(self.refusals.counts.items())),
             counters=dict(sorted(counters.items())),
         )

@@ -45,6 +45,11 @@ class NetEffects(HostEffects):
         else:
             self._driver.outbox.send_to_many(to, self._scope, msg)
 
+    def backlog(self, to: NodeId) -> int:
+        """What waits in the queue of the link."""
+        link = self._by_name.get(to)
+        return 0 if link is None else link.backlog
+
     def cast(self, address: UdpAddress | Group, msg: Message) -> None:
         """Sign and send one datagram."""
         self._driver.cast(address, self._scope, msg)

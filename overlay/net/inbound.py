@@ -2,6 +2,8 @@
 
 A connection is a stranger until its Hello proved a name; nothing else of it is read before. A
 routing id is only a claim, so every frame's CURVE key (ZeroMQ's User-Id) must be its session's.
+Answers go back over the same connection, and what a peer answers over one that we opened is taken
+in here as well.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from overlay.ids import NodeId
 from overlay.limits import Limits
 from overlay.net.config import NetSettings
 from overlay.net.monitor import FAILED_HANDSHAKES, Monitor
+from overlay.net.session import Session
 from overlay.net.trust import Trust
 from overlay.protocol import Scope
 from overlay.security.identity import Identity
@@ -63,49 +66,6 @@ Deliver = Callable[[NodeId, Scope, list[Any], float], None]
 Refuse = Callable[[str, RemoteProtocolError, int], None]
 
 
-class Session:
-    """A peer that said Hello over one connection."""
-
-    __slots__ = (
-        "certificate",
-        "confirmed",
-        "departed",
-        "fd",
-        "frames",
-        "heard_at",
-        "host",
-        "identity",
-        "leaving",
-        "life",
-        "name",
-        "opened_at",
-        "reassembly",
-        "routing_id",
-        "second_began",
-        "small_this_second",
-        "user",
-    )
-
-    def __init__(
-        self, routing_id: bytes, user: str, fd: int, identity: Identity, hello: Hello, now: float
-    ) -> None:
-        self.routing_id = routing_id
-        self.user = user
-        self.fd = fd
-        self.identity = identity
-        self.name = identity.name
-        self.certificate = hello.certificate
-        self.life = hello.life
-        self.opened_at = self.heard_at = self.second_began = now
-        self.frames = 0
-        self.small_this_second = 0
-        self.confirmed = False  # the monitor was read since: its events are about this session
-        self.leaving = False  # it said Goodbye: a disconnect is no news
-        self.departed = False  # and that it does not come back soon
-        self.reassembly: Reassembly | None = None
-        self.host = ""  # where it called from; empty when it came by ipc
-
-
 class Inbound:
     """Owns the ROUTER and the sessions of the peers that connected to it."""
 
@@ -123,11 +83,13 @@ class Inbound:
         deliver: Deliver,
         refuse: Refuse,
         opened: Callable[[Session, Hello], None],
+        linked: Callable[[NodeId], Session | None],
+        left: Callable[[Session], None],
         lost: Callable[[Session, str], None],
         unix_now: Callable[[], float],
     ) -> None:
         self.sessions: dict[bytes, Session] = {}
-        self._names: Counter[str] = Counter()  # how many sessions each peer has
+        self._by_name: dict[NodeId, dict[bytes, Session]] = {}
         self.counts: Counter[str] = Counter()
         self.bytes_received = 0
         self.messages_received = 0
@@ -144,6 +106,8 @@ class Inbound:
         self._deliver = deliver
         self._refuse = refuse
         self._opened = opened
+        self._linked = linked  # the connection to that peer that this node opened
+        self._left = left  # nothing can be sent over it any more
         self._lost = lost
         self._unix_now = unix_now
         self._by_fd: dict[int, Session] = {}
@@ -152,14 +116,16 @@ class Inbound:
         self._early: dict[int, None] = {}  # those that spoke before the monitor told of them
         self._gone: dict[int, str] = {}  # why these ended; what they sent may still wait
         self._refusal_bytes = 0  # what the frame at hand costs its tick besides its size
+        self.enough = False  # an application has to read before more is taken in
 
     # -- frames -------------------------------------------------------------------------------
 
     def drain(self, now: float) -> bool:
-        """Take in what waits, up to the tick's cap; True when more may wait."""
+        """Take in what waits, up to the tick's cap or `enough`; True when more may wait."""
         left = self._net.tick_bytes
         receive = self._router.recv
-        while left > 0:
+        self.enough = False
+        while left > 0 and not self.enough:
             try:
                 sender = receive(NOBLOCK, False)
             except zmq.Again:
@@ -183,9 +149,24 @@ class Inbound:
             else:
                 self._take(session, parts, now)
                 self.bytes_received += size
-            left -= size + FRAME_COST + self._refusal_bytes
-            self._refusal_bytes = 0
+            left -= size + self._spent()
         return True
+
+    def take_answer(self, session: Session, parts: list[bytes], now: float) -> int:
+        """Take in what came over a link of ours; returns what it costs of `net.tick_bytes`."""
+        self._take(session, list(parts), now)
+        size = sum(map(len, parts))
+        self.bytes_received += size
+        return size + self._spent()
+
+    def _spent(self) -> int:
+        """What the frame at hand costs its tick besides its size."""
+        spent, self._refusal_bytes = FRAME_COST + self._refusal_bytes, 0
+        return spent
+
+    def end_intake(self) -> None:
+        """Take in no more in this tick: an application has much to read already."""
+        self.enough = True
 
     @property
     def counters(self) -> Counter[str]:
@@ -251,6 +232,7 @@ class Inbound:
                     mark = msg
                 elif type(msg) is Goodbye:
                     session.leaving = True
+                    self._left(session)
                     if not (msg.idle or session.departed):
                         session.departed = True
                         self._lost(session, "goodbye")
@@ -276,13 +258,14 @@ class Inbound:
                 raise RemoteProtocolError("too-many-peers", f"net.peers is {self._net.peers}")
             hello, version = _read_hello(parts[0])
             identity = self._prove(hello, user)
-            session = self._admit(Session(routing_id, user, fd, identity, hello, now))
+            session = self._admit(Session(routing_id, user, fd, identity, hello, version, now))
         except RemoteProtocolError as error:
             self._gone.pop(fd, None)
             self._blame(user[:16] or _property(sender, "Peer-Address"), error)
             self._reply(routing_id, Refusal(error.reason[:256], error.detail[:256]))
             return
         self.sessions[routing_id] = session
+        self._by_name.setdefault(session.name, {})[routing_id] = session
         self._by_fd[fd] = session
         if fd in self._gone:  # all that it says was sent before it disconnected
             del self._gone[fd]
@@ -305,21 +288,28 @@ class Inbound:
 
     def _admit(self, session: Session) -> Session:
         """Let it in if its name has a place left."""
-        if self._names[session.name] >= SESSIONS_PER_NAME:
+        others = self._by_name.get(session.name, {})
+        if len(others) >= SESSIONS_PER_NAME:
             detail = f"{session.name!a} is connected {SESSIONS_PER_NAME} times"
             raise RemoteProtocolError("too-many-sessions", detail)
-        if self._names[session.name] and self._has_another_life(session):
+        known = self._linked(session.name)
+        lives = [*others.values(), known] if known is not None else others.values()
+        if any(other.life != session.life and not other.leaving for other in lives):
             # Or it died with its machine, and heartbeats will tell: it may try again.
             detail = f"another node called {session.name!a} is connected"
             raise RemoteProtocolError("name-in-use", detail)
-        self._names[session.name] += 1
         return session
 
-    def _has_another_life(self, session: Session) -> bool:
-        return any(
-            other.name == session.name and other.life != session.life and not other.leaving
-            for other in self.sessions.values()
-        )
+    def session_of(self, peer: NodeId) -> Session | None:
+        """A connection that the peer opened and goes on with: the newest."""
+        for session in reversed(self._by_name.get(peer, {}).values()):
+            if not session.leaving:
+                return session
+        return None
+
+    def send(self, session: Session, parts: list[Part]) -> None:
+        """Send a frame over a peer's own connection; zmq.Again when it must wait."""
+        self._router.send_multipart([session.routing_id, *parts], NOBLOCK, copy=len(parts) == 1)
 
     def recheck(self) -> None:
         """Forget sessions whose certificate was revoked or expired since their Hello."""
@@ -402,9 +392,11 @@ class Inbound:
         del self.sessions[session.routing_id]
         if self._by_fd.get(session.fd) is session:
             del self._by_fd[session.fd]
-        self._names[session.name] -= 1
-        if not self._names[session.name]:
-            del self._names[session.name]
+        others = self._by_name[session.name]
+        del others[session.routing_id]
+        if not others:
+            del self._by_name[session.name]
+        self._left(session)
         return True
 
     def close(self) -> None:

@@ -26,7 +26,7 @@ from overlay.wire.frames import FRAMEWORK_SCOPE, IAm, WhoIs
 from overlay.wire.reader import BatchReader
 
 INTRODUCTION_MAGIC = b"\xd0"  # the first byte, which tells these from signed datagrams
-ASK_AGAIN = 0.25  # s; a question or an answer may be lost
+ASK_AGAIN = 0.25  # s; a question or an answer may be lost; then twice as long each time
 OPEN_QUESTIONS = 4096
 
 Introduced = Callable[[Link, NodeId, bytes], None]
@@ -52,7 +52,7 @@ class Introductions:
         self._limits = limits
         self._introduced = introduced
         self._unix_now = unix_now
-        self._questions: dict[bytes, tuple[Link, UdpAddress, float]] = {}
+        self._questions: dict[bytes, tuple[Link, UdpAddress, float, float]] = {}
 
     def ask(self, link: Link, endpoint: Endpoint, now: float) -> bool:
         """Begin to ask; False when the answer cannot be had."""
@@ -62,7 +62,7 @@ class Introductions:
         if address is None or len(self._questions) >= OPEN_QUESTIONS:
             return False
         nonce = os.urandom(8)
-        self._questions[nonce] = (link, address, now + ASK_AGAIN)
+        self._questions[nonce] = (link, address, now + ASK_AGAIN, ASK_AGAIN)
         self._send_question(nonce, address)
         return True
 
@@ -101,13 +101,13 @@ class Introductions:
     def sweep(self, now: float) -> float:
         """Ask again where no answer came; returns when to look next."""
         due = now + 1.0
-        for nonce, (link, address, again) in list(self._questions.items()):
+        for nonce, (link, address, again, pause) in list(self._questions.items()):
             if link.state is not State.INTRODUCING:
                 del self._questions[nonce]
                 continue
             if again <= now:
-                again = now + ASK_AGAIN
-                self._questions[nonce] = (link, address, again)
+                again = now + 2 * pause
+                self._questions[nonce] = (link, address, again, 2 * pause)
                 self._send_question(nonce, address)
             due = min(due, again)
         return due

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import zmq
 
+from overlay.net.session import Session
 from overlay.net.window import BulkWindow
 from overlay.protocol import Message, Scope
 from overlay.wire.bulk import BulkLane
@@ -39,6 +40,7 @@ class Lanes:
         "_window",
         "blocked",
         "bulk",
+        "session",
         "writer",
     )
 
@@ -48,6 +50,7 @@ class Lanes:
         self.blocked = False  # ZeroMQ's queue is full
         self._links = links
         self._dealer: zmq.Socket[bytes] | None = None
+        self.session: Session | None = None  # the peer at the other end, while it is open
         self._carriers = links.sizes.carriers
         self._frame_bytes = links.limits.frame_bytes
         self._window = BulkWindow(links.net.bulk_ahead)
@@ -146,7 +149,8 @@ class Lanes:
     def _hand_over(self, parts: list[Part], size: int) -> bool:
         """Give ZeroMQ one frame; False, and `blocked`, when it takes no more."""
         dealer = self._dealer
-        assert dealer is not None
+        if dealer is None:
+            return self._hand_to_borrowed(parts, size)
         while True:
             try:
                 if len(parts) == 1:
@@ -163,3 +167,14 @@ class Lanes:
             links.bytes_sent += size
             links.frames_sent += 1
             return True
+
+    def _hand_to_borrowed(self, parts: list[Part], size: int) -> bool:
+        """The same over the connection that the peer opened."""
+        links = self._links
+        assert self.session is not None
+        if not links.send_borrowed(self.session, parts):
+            self.blocked = True
+            return False
+        links.bytes_sent += size
+        links.frames_sent += 1
+        return True

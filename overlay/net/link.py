@@ -1,8 +1,13 @@
-"""One outgoing link: two lanes, and a DEALER that is opened, watched and opened again.
+"""The link to one peer: two lanes, and a DEALER that is opened, watched and opened again.
 
-    waiting ──due──▶ introducing ──key known──▶ connecting ──Welcome──▶ open
+    waiting ──due──▶ introducing ──key known──▶ connecting ──Welcome──▶ open ──idle──▶ parting
        ▲                  │ no answer               │ failed              │ broke
        └──────────────────┴─────────────────────────┴─────────────────────┘
+
+A connection carries both directions. Where the peer has opened one already, the link borrows it
+and goes from waiting to open at once: a handshake costs more than thousands of messages. Who
+opened a connection closes it when it is idle; it says Goodbye and goes on listening for a moment
+(parting), since the peer may have sent something before it heard that.
 
 ZeroMQ's own reconnecting is off: it would go on for ever, tell nobody, and keep a key that the
 peer may have changed. Messages wait in their lane (`lanes.py`) until the peer is there or
@@ -11,6 +16,7 @@ peer may have changed. Messages wait in their lane (`lanes.py`) until the peer i
 
 from __future__ import annotations
 
+from collections import deque
 from enum import Enum
 from random import Random
 from typing import TYPE_CHECKING
@@ -20,11 +26,14 @@ import zmq
 
 from overlay.errors import RemoteProtocolError
 from overlay.ids import NodeId
+from overlay.limits import HEAD_ROOM
 from overlay.net.addresses import Endpoint
 from overlay.net.lanes import NOBLOCK, POLLOUT, Lanes
 from overlay.net.monitor import FAILED_HANDSHAKES, Monitor
+from overlay.net.session import Session
 from overlay.protocol import Message
 from overlay.wire.frames import (
+    FRAME_START,
     FRAMEWORK_SCOPE,
     UNDECODABLE,
     Mark,
@@ -38,8 +47,10 @@ if TYPE_CHECKING:
 
 POLLIN = int(zmq.POLLIN)  # arithmetic with zmq's own flags is slow
 DOUBLINGS = 32  # of a pause at most: after a thousand the number would be no float any more
+EARLY = 64  # frames that are read, at most, before they can be handled
 FIRST_TURN = 0.2  # of net.connect_within: for each of several addresses, then twice as much
 
+_FRAME_START = bytes((FRAME_START,))
 _REPLY = msgspec.msgpack.Decoder(Welcome | Refusal | Mark)
 _ENCODER = msgspec.msgpack.Encoder()
 
@@ -51,12 +62,14 @@ class State(Enum):
     INTRODUCING = "introducing"  # for the peer's certificate, which brings its CURVE key
     CONNECTING = "connecting"  # Hello is sent
     OPEN = "open"
+    PARTING = "parting"  # said Goodbye, and still listens
 
 
 class Link(Lanes):
     """The way to one peer; `name` is None while only its address is known."""
 
     __slots__ = (
+        "_early",
         "_monitor",
         "_rng",
         "attempts",
@@ -98,7 +111,13 @@ class Link(Lanes):
         self.used_at = now
         self.waiting_since: float | None = None  # since when messages wait in vain
         self._rng = rng
+        self._early: deque[list[bytes]] = deque()  # frames that were read while sending
         self._monitor: Monitor | None = None
+
+    @property
+    def backlog(self) -> int:
+        """Bytes that wait in its lanes."""
+        return self.writer.queued + (0 if self.bulk is None else self.bulk.queued)
 
     # -- sending ------------------------------------------------------------------------------
 
@@ -115,14 +134,24 @@ class Link(Lanes):
                 self.waiting_since = self._links.now()
                 self._links.due(self.deadline)
             return
+        if self.borrowed and self.bulk:
+            self.give_back(self._links.now())  # bulk needs a connection of its own
+            return
         self._push_lanes()
         # Sending may have swallowed the wake-up of a mark that came back, or of room in ZeroMQ.
         while self.bulk is not None and self._window.awaited and self._found_more():
             self._push_lanes()
+        if self.blocked and self.borrowed:
+            self._links.stuck[self] = None
+        else:
+            self._links.stuck.pop(self, None)
+        dealer = self._dealer
+        if dealer is not None and int(dealer.get(zmq.EVENTS)) & POLLIN:
+            self._links.unread[self] = None  # or of what else came in
 
     def remind(self, now: float) -> None:
         """Ask again how far the peer has read, if that is overdue."""
-        if self.state is State.OPEN and not self.blocked:
+        if self.state is State.OPEN and not self.blocked and not self.borrowed:
             self._repeat_mark(now)
 
     def _found_more(self) -> bool:
@@ -130,8 +159,13 @@ class Link(Lanes):
         dealer = self._dealer
         assert dealer is not None
         events = int(dealer.get(zmq.EVENTS))
-        if events & POLLIN:
-            self._on_reply(dealer.recv_multipart(NOBLOCK), self._links.now())
+        if events & POLLIN and len(self._early) < EARLY:
+            parts = dealer.recv_multipart(NOBLOCK)
+            if parts[0][:1] == _FRAME_START:  # a protocol may be at work: for later
+                self._early.append(parts)
+                self._links.unread[self] = None
+            else:
+                self._on_reply(parts, self._links.now())
             return self.state is State.OPEN
         return self.blocked and bool(events & POLLOUT)
 
@@ -146,7 +180,8 @@ class Link(Lanes):
         dealer.copy_threshold = links.limits.payload_inline  # larger parts are not copied
         dealer.set(zmq.RECONNECT_IVL, -1)
         dealer.set(zmq.SNDHWM, links.net.link_frames)
-        dealer.set(zmq.MAXMSGSIZE, 65_536)  # only Welcome and Refusal come this way
+        dealer.set(zmq.RCVHWM, links.net.link_frames)
+        dealer.set(zmq.MAXMSGSIZE, links.limits.frame_bytes + HEAD_ROOM)
         dealer.set(zmq.HEARTBEAT_IVL, int(links.net.heartbeat * 1000))
         dealer.set(zmq.HEARTBEAT_TIMEOUT, int(links.net.heartbeat * 3000))
         dealer.set(zmq.HANDSHAKE_IVL, int(links.net.connect_within * 1000))
@@ -175,18 +210,29 @@ class Link(Lanes):
             if self._dealer is dealer:
                 self.fail("no connection", now)
             return
-        self.look(now)  # what came while we sent wakes nobody up
+        self._read_monitor(now)  # what came while we sent wakes nobody up
+        if self._dealer is dealer and int(dealer.get(zmq.EVENTS)) & POLLIN:
+            links.unread[self] = None  # a protocol may be at work: read it later
+            links.due(now)
 
     def look(self, now: float) -> None:
-        """One of its descriptors woke up: read the monitor, the answer, and go on sending."""
+        """One of its descriptors woke up: read the monitor, what came, and go on sending."""
         self._read_monitor(now)
         dealer = self._dealer
         if dealer is None:
             return
         was_open = self._window.open
+        left = self._links.net.tick_bytes
+        while self._early and self._dealer is dealer:
+            left -= self._take(self._early.popleft(), now)
+        if self._dealer is not dealer:
+            return
         events = int(dealer.get(zmq.EVENTS))
         while events & POLLIN and self._dealer is dealer:
-            self._on_reply(dealer.recv_multipart(NOBLOCK), now)
+            if left <= 0:
+                self._links.unread[self] = None
+                break
+            left -= self._take(dealer.recv_multipart(NOBLOCK), now)
             events = int(dealer.get(zmq.EVENTS)) if self._dealer is dealer else 0
         if self._dealer is not dealer:
             return
@@ -194,6 +240,14 @@ class Link(Lanes):
             self.flush()
         elif self._window.open and not was_open:
             self.push()  # a mark came back
+
+    def _take(self, parts: list[bytes], now: float) -> int:
+        """Take in one frame; returns what it costs of `net.tick_bytes`."""
+        if self.session is None or parts[0][:1] != _FRAME_START:
+            self._on_reply(parts, now)
+            return len(parts[0])
+        self.used_at = now
+        return self._links.take(self.session, parts, now)
 
     def _read_monitor(self, now: float) -> None:
         if self._monitor is None:
@@ -224,10 +278,11 @@ class Link(Lanes):
         elif self.state is State.CONNECTING:
             self._links.welcomed(self, reply, now)
 
-    def opened(self, version: int, now: float) -> None:
-        """The handshake is complete: send what waited."""
+    def opened(self, session: Session, now: float) -> None:
+        """The handshake is complete, or the peer's own connection is borrowed: send what waited."""
         self.state = State.OPEN
-        self._speak(version)
+        self.session = session
+        self._speak(session.version)
         self.failures = 0
         self.attempts = 0
         self.lost = False
@@ -237,8 +292,20 @@ class Link(Lanes):
         self.waiting_since = None
         self.flush()
 
+    def give_back(self, now: float) -> None:
+        """The borrowed connection ends: open one when there is something to send."""
+        self._drop_socket()
+        self.state = State.WAITING
+        self.deadline = now
+        if self.waiting:
+            self.waiting_since = now
+            self._links.due(now)
+
     def fail(self, reason: str, now: float) -> None:
         """The attempt or the link broke: wait, twice as long each time, then try again."""
+        if self.state is State.PARTING:
+            self._drop_socket()
+            return
         was_open = self.state is State.OPEN
         self._drop_socket()
         net = self._links.net
@@ -273,6 +340,11 @@ class Link(Lanes):
         self.deadline = now
         return needed
 
+    @property
+    def borrowed(self) -> bool:
+        """Whether the peer opened the connection that is used."""
+        return self.session is not None and self._dealer is None
+
     def next_candidate(self) -> Endpoint | None:
         """The address for the next attempt: each in turn."""
         if not self.candidates:
@@ -299,17 +371,27 @@ class Link(Lanes):
         """Close for good, after what waits (bulk within its window) and a goodbye."""
         if self.state is State.OPEN:
             self.flush()  # may find the link broken
-        if self.state is State.OPEN and self._dealer is not None:
-            if goodbye is not None:
-                if self.bulk is not None:  # what may not go before Goodbye does not go at all
-                    self._links.counts["frames undelivered"] += self.bulk.discard()
-                self.writer.put(FRAMEWORK_SCOPE, goodbye)
-                self.flush()
+        if self.state is State.OPEN and goodbye is not None:
+            if self.bulk is not None:  # what may not go before Goodbye does not go at all
+                self._links.counts["frames undelivered"] += self.bulk.discard()
+            self.writer.put(FRAMEWORK_SCOPE, goodbye)
+            self.flush()
+        if self._dealer is not None:
             self._dealer.linger = int(linger * 1000)
         self._drop_socket()
         self.state = State.WAITING
 
+    def part(self, goodbye: Message) -> None:
+        """Say goodbye, and listen until it is closed."""
+        self.writer.put(FRAMEWORK_SCOPE, goodbye)
+        self.flush()
+        self.state = State.PARTING
+
     def _drop_socket(self) -> None:
+        self.session = None
+        self._early.clear()
+        self._links.unread.pop(self, None)
+        self._links.stuck.pop(self, None)
         self.blocked = False
         if self.bulk is not None:
             self.bulk.begin_again()

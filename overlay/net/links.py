@@ -1,11 +1,13 @@
-"""All outgoing links of a node: opened on demand, closed when idle, opened again with back-off."""
+"""All links of a node: opened on demand, closed when idle, opened again with back-off."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from random import Random
 from typing import TYPE_CHECKING
+
+import zmq
 
 from overlay.errors import RemoteProtocolError
 from overlay.ids import NodeId
@@ -14,7 +16,9 @@ from overlay.net.addresses import Endpoint
 from overlay.net.book import AddressBook
 from overlay.net.config import NetSettings
 from overlay.net.descriptors import Descriptors
+from overlay.net.inbound import Inbound
 from overlay.net.link import Link, State
+from overlay.net.session import Session
 from overlay.net.trust import Trust
 from overlay.protocol import Event, LinkLost, LinkUp, PeerMet, TurnedAway
 from overlay.wire.bulk import BulkLane
@@ -23,12 +27,12 @@ from overlay.wire.sizes import Sizes
 from overlay.wire.writer import BatchWriter
 
 if TYPE_CHECKING:
-    import zmq
-
     from overlay.security.identity import Identity
     from overlay.security.rights import Rights
 
 BOOK_SIZE = 100_000  # peers whose address is remembered
+LOOK_EVERY = 1.0  # s between looks at links that did not wake up, to be safe
+PARTING = 1.0  # s that a link listens after its Goodbye
 
 Announce = Callable[[Event, float], None]
 
@@ -64,6 +68,11 @@ class Links:
         self.by_name: dict[NodeId, Link] = {}
         self.anonymous: dict[Endpoint, Link] = {}
         self.dirty: list[Link] = []
+        self.unread: dict[Link, None] = {}  # that have more to read than one tick takes
+        self.stuck: dict[Link, None] = {}  # whose borrowed connection takes no more for now
+        self.inbound: Inbound | None = None  # the connections that peers opened
+        self._look_at = 0.0
+        self._parting: dict[Link, float] = {}  # said Goodbye; closed at that time
         self.hello = hello
         self.now = now
         self.refuse = refuse
@@ -80,6 +89,79 @@ class Links:
         self._keys: dict[NodeId, bytes] = {}  # CURVE keys that certificates proved
         self._rights: dict[NodeId, Rights] = {}  # what they allow
         self.stopping = False
+
+    # -- connections that peers opened --------------------------------------------------------
+
+    def session_opened(self, session: Session, now: float) -> None:
+        """A peer connected: what waits for it can leave that way."""
+        self.heard_from(session.name, session.host)
+        link = self.by_name.get(session.name)
+        if link is not None and link.state in (State.WAITING, State.INTRODUCING) and not link.bulk:
+            link.opened(session, now)
+        self._announce(LinkUp(session.name), now)
+
+    def linked(self, peer: NodeId) -> Session | None:
+        """The open connection to that peer that this node opened."""
+        link = self.by_name.get(peer)
+        return None if link is None or link.borrowed else link.session
+
+    def session_left(self, session: Session) -> None:
+        """A connection of a peer ends; whoever lost it is told so by the one who noticed."""
+        link = self.by_name.get(session.name)
+        if link is None or link.session is not session or not link.borrowed:
+            return
+        now = self.now()
+        link.give_back(now)
+        link.lost = not session.leaving
+        other = self._borrowable(link)
+        if other is not None:
+            link.opened(other, now)
+
+    def _borrowable(self, link: Link) -> Session | None:
+        """The peer's own connection; what may wait needs marks, and so a connection of ours."""
+        if self.inbound is None or link.name is None or link.bulk:
+            return None
+        return self.inbound.session_of(link.name)
+
+    def send_borrowed(self, session: Session, parts: Sequence[bytes | memoryview]) -> bool:
+        """Send a frame over a peer's connection; False when that must wait."""
+        assert self.inbound is not None
+        for _ in range(2):  # a failed send may have taken notice that there is room again
+            try:
+                self.inbound.send(session, [*parts])
+            except zmq.ZMQError:  # it reads too slowly, or is gone, as the monitor will tell
+                continue
+            return True
+        return False
+
+    def take(self, session: Session, parts: list[bytes], now: float) -> int:
+        """Take in a frame that came over a connection of ours."""
+        assert self.inbound is not None
+        return self.inbound.take_answer(session, parts, now)
+
+    def go_on(self, now: float) -> bool:
+        """Read and send what did not fit into the last tick; True when there is still more."""
+        if self.unread:
+            unread, self.unread = self.unread, {}
+            for link in unread:
+                link.look(now)
+        if self.stuck:
+            for link in list(self.stuck):
+                link.flush()
+        return bool(self.unread)
+
+    def recheck(self, now: float) -> None:
+        """End links to peers whose certificate was revoked or expired."""
+        for link in self:
+            session = link.session
+            if session is None or link.borrowed:
+                continue
+            key = self._keys.get(session.name) if self.trust.curve is not None else None
+            try:
+                self.trust.identify(session.certificate, session.name, key, self._unix_now())
+            except RemoteProtocolError as error:
+                self.refuse(link.who, error, 1)
+                link.fail(error.reason, now)
 
     # -- addresses ----------------------------------------------------------------------------
 
@@ -174,6 +256,10 @@ class Links:
         if self.stopping or len(self.by_name) + len(self.anonymous) > self.net.peers:
             link.fail("stopping" if self.stopping else "net.peers links are open", now)
             return
+        session = self._borrowable(link)
+        if session is not None:
+            link.opened(session, now)
+            return
         endpoint = link.next_candidate()
         if endpoint is None:
             link.fail("no address known", now)
@@ -220,9 +306,10 @@ class Links:
         assert link.endpoint is not None
         if self._book.prove(identity.name, link.endpoint.host):
             link.candidates = self._book[identity.name]
-        link.opened(welcome.version, now)
+        self.learn_identity(identity)
+        link.opened(Session(b"", "", -1, identity, welcome, welcome.version, now), now)
         if link.name is None:  # there is one already; Goodbye tells its end from a loss
-            link.close(Goodbye(idle=True), 0.1)
+            self._part(link)
         else:
             self._announce(LinkUp(identity.name), now)
 
@@ -281,27 +368,41 @@ class Links:
     def sweep(self, now: float) -> float:
         """Step every link and close idle ones; returns when something is due next."""
         due = now + 1.0
+        for link in [link for link, until in self._parting.items() if until <= now]:
+            del self._parting[link]
+            link.close(None, PARTING)
+        look = now >= self._look_at  # while links are opened again, sweeps come by the dozen
+        if look:
+            self._look_at = now + LOOK_EVERY
         for link in self:
             self.step(link, now)
             if link.state is State.OPEN:
-                link.look(now)  # sending may have swallowed the wake-up of a late refusal
+                if look:
+                    link.look(now)
                 link.remind(now)
                 if now - link.used_at > self.net.idle_close and not link.waiting:
-                    self._forget(link, Goodbye(idle=True))
+                    self._forget(link)
                 continue
             if link.waiting_since is not None and now - link.waiting_since > self.net.give_up:
                 self.counts["frames undelivered"] += link.discard()
                 link.waiting_since = None
             if link.name is not None and not link.waiting and link.state is State.WAITING:
                 if now - link.used_at > self.net.give_up:
-                    self._forget(link, None)
-                    continue
+                    self._forget(link)
                 continue  # nobody waits for it: the next message opens it
             due = min(due, link.deadline)
         return due
 
-    def _forget(self, link: Link, goodbye: Goodbye | None) -> None:
-        link.close(goodbye, 0.5)
+    def _part(self, link: Link) -> None:
+        link.part(Goodbye(idle=True))
+        self._parting[link] = self.now() + PARTING
+
+    def _forget(self, link: Link) -> None:
+        """Nobody uses it: close it if it is ours to close."""
+        if link.state is State.OPEN and not link.borrowed:
+            self._part(link)
+        else:
+            link.close(None, 0)
         self.counts["messages dropped"] += link.writer.dropped  # they count although it is gone
         self.counts["bulk messages dropped"] += link.dropped_bulk
         if link.name is not None and self.by_name.get(link.name) is link:
@@ -311,6 +412,8 @@ class Links:
     def close(self, linger: float) -> None:
         """Say goodbye on every open link and close all."""
         self.stopping = True
+        for link in self._parting:
+            link.close(None, linger)
         for link in self:
             link.close(Goodbye(idle=False), linger)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import zmq
 
 from overlay.errors import ConfigError
-from overlay.limits import Limits
+from overlay.limits import HEAD_ROOM, Limits
 from overlay.net.addresses import Endpoint
 from overlay.net.config import NetSettings
 from overlay.net.introduction import certificate_path
@@ -19,7 +19,6 @@ from overlay.net.udp import Datagrams
 if TYPE_CHECKING:
     from overlay.net.context import SharedContext
 
-HEAD_ROOM = 65_536  # bytes that a part may pass limits.frame_bytes by before its link is cut
 PORT_TRIES = 16  # free tcp ports that are tried for one which is free for datagrams too
 
 
@@ -30,6 +29,8 @@ def open_router(
     router = shared.context.socket(zmq.ROUTER)
     router.linger = 0
     router.set(zmq.RCVHWM, net.link_frames)
+    router.set(zmq.SNDHWM, net.link_frames)
+    router.set(zmq.ROUTER_MANDATORY, 1)  # what cannot be sent is an error, not a silent loss
     router.set(zmq.MAXMSGSIZE, limits.frame_bytes + HEAD_ROOM)
     router.set(zmq.HEARTBEAT_IVL, int(net.heartbeat * 1000))
     router.set(zmq.HEARTBEAT_TIMEOUT, int(net.heartbeat * 3000))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from overlay.net.inbound import Session
 from overlay.net.link import Link
+from overlay.net.session import Session
 
 
 class LinkStatus(msgspec.Struct, frozen=True):

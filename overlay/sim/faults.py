@@ -119,9 +119,11 @@ class Partition(Rule):
 
     def touches(self, source: NodeId, target: NodeId, now: float, *, datagram: bool) -> bool:
         """Only between groups."""
-        return self.blocks(source, target) and super().touches(
-            source, target, now, datagram=datagram
-        )
+        side = self._side
+        here = side.get(source)
+        if here is None or side.get(target, here) == here:  # asked of every frame
+            return False
+        return super().touches(source, target, now, datagram=datagram)
 
     def bend(self, passage: Passage, rng: Random) -> None:
         """Drop all."""
@@ -176,30 +178,30 @@ class Faults:
     """The rules in force, in the order in which they were added."""
 
     def __init__(self, on_added: Callable[[Rule], None]) -> None:
-        self._rules: dict[int, Rule] = {}
+        self.rules: dict[int, Rule] = {}  # by handle; changed only here
         self._next = 0
         self._on_added = on_added
 
     def __len__(self) -> int:
-        return len(self._rules)
+        return len(self.rules)
 
     def add(self, rule: Rule) -> int:
         """Put a rule in force; the number returned takes it away again."""
         self._next += 1
-        self._rules[self._next] = rule
+        self.rules[self._next] = rule
         self._on_added(rule)
         return self._next
 
     def remove(self, handle: int) -> None:
         """Take a rule away; harmless when it is gone already."""
-        self._rules.pop(handle, None)
+        self.rules.pop(handle, None)
 
     def clear(self) -> None:
         """Take all rules away."""
-        self._rules.clear()
+        self.rules.clear()
 
     def __contains__(self, rule: Rule) -> bool:
-        return any(rule is other for other in self._rules.values())
+        return any(rule is other for other in self.rules.values())
 
     def touching(
         self, source: NodeId, target: NodeId, now: float, *, datagram: bool
@@ -207,7 +209,7 @@ class Faults:
         """Return the rules that have a word in that passage."""
         return [
             rule
-            for rule in self._rules.values()
+            for rule in self.rules.values()
             if rule.touches(source, target, now, datagram=datagram)
         ]
 
@@ -215,5 +217,5 @@ class Faults:
         """Say whether a rule in force cuts that direction off."""
         return any(
             rule.blocks(source, target) and rule.start <= now < rule.end
-            for rule in self._rules.values()
+            for rule in self.rules.values()
         )

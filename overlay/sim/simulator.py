@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
 from collections.abc import Callable, Hashable
 from random import Random
@@ -36,6 +37,9 @@ T = TypeVar("T")
 RecordListener: TypeAlias = Callable[[float, NodeId, str, Trace], None]
 
 SWEEP_FROM = 10_000  # stale timers, from which on a sweep pays
+# Nodes, from which on they are hidden from the garbage collector while they run: it would walk over
+# all of them again and again. Small worlds are not, since many of them come and go in one process.
+FREEZE_FROM = 500
 
 
 class Simulator:
@@ -276,6 +280,9 @@ class Simulator:
         agenda = self.agenda
         today = agenda.today
         steps = 0
+        large = len(self.nodes) >= FREEZE_FROM
+        if large:
+            gc.freeze()
         try:
             while True:
                 while today and today[-1][0] <= limit:
@@ -295,6 +302,8 @@ class Simulator:
             blamed = self.stepping.name if self.stepping else ""
             raise SimulationFailed(self.now, blamed, cause, self.replay) from error
         finally:
+            if large:
+                gc.unfreeze()
             self.steps += steps
         self.now = limit
 

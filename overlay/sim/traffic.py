@@ -50,20 +50,25 @@ class Traffic:
         if outbox:
             sim = self._sim
             links = node.links
-            plain = not (self._shaped or sim.faults)
+            rules = sim.faults.rules
             for peer, sections in outbox.items():
                 link = links.get(peer) or self._open(node, peer)
                 if link is None:
                     continue
-                if plain:
-                    at = sim.now + self._near()
+                if self._shaped:
+                    self._send_shaped(link, sections)
+                    continue
+                at = sim.now + self._near()
+                for rule in rules.values():
+                    if rule.touches(node.name, peer, sim.now, datagram=False):
+                        self._send_bent(link, sections, at)
+                        break
+                else:
                     if at < link.arrives:
                         at = link.arrives
                     else:
                         link.arrives = at
                     self._push((at, self._next(), self._deliver, link, sections))
-                else:
-                    self._send_frame(link, sections)
             outbox.clear()
         if node.bulk_outbox:
             for peer, sections in node.bulk_outbox.items():
@@ -85,23 +90,27 @@ class Traffic:
         node.links[peer] = link = Link(node, target)
         return link
 
-    def _send_frame(self, link: Link, sections: Sections) -> None:
+    def _send_shaped(self, link: Link, sections: Sections) -> None:
         leaves = self._leaves_at(link.free_at, sections)
         if leaves is not None:
             link.free_at = leaves
-            link.arrives = self._pass(link, sections, leaves, link.arrives)
+            base = leaves + self._latency(link.source, link.target)
+            self._send_bent(link, sections, base)
+
+    def _send_bent(self, link: Link, sections: Sections, base: float) -> None:
+        link.arrives = self._pass(link, sections, base, link.arrives)
 
     def _send_bulk(self, link: Link, sections: Sections) -> None:
         """The other lane overtakes this one: it waits for both, and its order is its own."""
         leaves = self._leaves_at(max(link.free_at, link.bulk_free_at), sections)
         if leaves is not None:
             link.bulk_free_at = leaves
-            link.bulk_arrives = self._pass(link, sections, leaves, link.bulk_arrives)
+            base = leaves + self._latency(link.source, link.target)
+            link.bulk_arrives = self._pass(link, sections, base, link.bulk_arrives)
 
-    def _pass(self, link: Link, sections: Sections, leaves: float, not_before: float) -> float:
+    def _pass(self, link: Link, sections: Sections, base: float, not_before: float) -> float:
         """Let a frame travel; returns when the last copy that keeps its order arrives."""
         sim = self._sim
-        base = leaves + self._latency(link.source, link.target)
         passage, slow = self._bend(link.source, link.target, datagram=False)
         for copy in passage:
             at = base + copy.extra
@@ -292,7 +301,11 @@ class Traffic:
                 self._sim.announce(node, LinkLost(paused.name, "heartbeat"))
 
     def _time_out(self, link: Link) -> None:
+        """Both ends notice, once, whichever of them opened links."""
         link.up = False
+        back = link.target.links.get(link.source.name)
+        if back is not None:
+            back.up = False
         for node, peer in ((link.source, link.target.name), (link.target, link.source.name)):
             if node.backlog is None:
                 self._sim.announce(node, LinkLost(peer, "heartbeat"))

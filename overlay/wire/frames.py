@@ -17,6 +17,8 @@ UNDECODABLE = (ValueError, TypeError, RecursionError)
 """What msgspec raises at bytes that a peer made up: its DecodeError is a ValueError, and so is the
 UnicodeDecodeError of a string that is no UTF-8; a set of maps is a TypeError."""
 
+FRAME_START = 0x94  # a frame's head is an array of four; Welcome and Refusal have other lengths
+
 FRAMEWORK_SCOPE = "#"  # sections in this scope are for the driver, never for a protocol
 
 Version = Annotated[int, msgspec.Meta(ge=0, le=65_535)]

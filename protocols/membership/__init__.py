@@ -18,24 +18,28 @@ anti-entropy by digest instead of by full state. One instance serves one zone, i
 | SyncSummary    | 41  | member -> member          | what I hold in the buckets that differ       |
 | SyncRecords    | 42  | member -> member          | what you lack; and what I lack               |
 
-Detection. Each half of `probe_period` a member pings once: in turn its ring successor and the
-next of a shuffled round. Departs from SWIM, whose random targets leave a member unwatched for
-4.6 periods in one of a hundred cases: here one member watches each other in every period. A
-member that does not answer in time is pinged again, directly and through helpers; then it is
-suspected, and everybody hears of it. Its nearest neighbours on the ring probe at once: their
-accusations are the independent confirmations that shorten the suspicion from `suspicion_max` to
-`suspicion_min`, and go to the other accusers only, whose verdict it is (told to everybody, they
-cost seven times the messages at 1,000 members). A lost link is a hint: it starts such an urgent
-probe, never a verdict, and only if several members saw links close *and* got no answer is the
-suspicion as short as `abrupt_min`. The accused refutes by a higher incarnation, to its accusers
-first.
+Detection. Each half of `probe_period` a member pings once: in turn its ring successor and the next
+of its partners (`partners.py`: a dozen members to whom links are open). Departs from SWIM, whose
+random targets leave a member unwatched for 4.6 periods in one of a hundred cases, and need a link
+to everybody: here one member watches each other in every period. A member that does not answer in
+time is pinged again, directly and through helpers; then it is suspected, and everybody hears of it.
+Its nearest neighbours on the ring probe at once: their accusations are the independent
+confirmations that shorten the suspicion from `suspicion_max` to `suspicion_min`, and go to the
+other accusers only, whose verdict it is (told to everybody, they cost seven times the messages at
+1,000 members). A lost link is a hint: it starts such an urgent probe, never a verdict, and only if
+several members saw links close *and* got no answer is the suspicion as short as `abrupt_min`; of
+these accusers all hear by gossip. Of a crowd of lost links (a partition) a few at a time are asked
+through helpers: the zone's members share that work. The accused refutes by a higher incarnation, to
+its accusers first. A verdict without the suspicion that should have come before it is verified by
+an urgent probe: it may have waited in a link that was broken.
 
-Dissemination. News is sent to a few members at once and rides on every Ping and Ack; half of each
-packet is reserved for member states and half for attributes. Every Ping and Ack carries a digest of
-the view; if it differs, the two reconcile (Sync), bucket by bucket, so a view heals however the
-news was lost, and an idle zone pays 9 bytes for it. That somebody died is not believed from such
-a memory but verified. The dead are remembered for `remember_dead`, and the zone together knocks
-at a few of them in each `knock_period`: one answer, and two healed partitions merge.
+Dissemination. News is sent at once to a few partners and a neighbour on the ring, and rides on
+every Ping and Ack; half of each packet is reserved for member states and half for attributes. Every
+Ping and Ack carries a digest of the view; if it differs, the two reconcile (Sync), bucket by
+bucket, so a view heals however the news was lost, and an idle zone pays 9 bytes for it. That
+somebody died is not believed from such a memory but verified. The dead are remembered for
+`remember_dead`, and the zone together knocks at a few of them in each `knock_period`: one answer,
+and two healed partitions merge, each member knocking at its share of the others.
 
 Attributes are written by their owner alone, in versions that rise over all its lives. An owner
 that hears of a version it did not write overrules it by a higher one.

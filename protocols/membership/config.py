@@ -57,6 +57,9 @@ class MembershipSettings(Settings, frozen=True, kw_only=True):
     gossip_repeats: Annotated[
         float, bounded("× log10 n", 1, 16, "how often each member passes one piece of news on")
     ] = 3.0
+    partners: Annotated[
+        int, bounded("members", 4, 1024, "members that get news and probes in turn: each is a link")
+    ] = 12
     packet_bytes: Annotated[
         int, bounded("bytes", 256, 60_000, "news per message, half of it reserved for attributes")
     ] = 1200

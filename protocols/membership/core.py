@@ -27,6 +27,7 @@ from protocols.membership.events import (
 from protocols.membership.health import LocalHealth
 from protocols.membership.horizon import Horizon
 from protocols.membership.messages import MAX_NEWS, Gossip
+from protocols.membership.partners import Partners
 from protocols.membership.records import (
     MAX_INCARNATION,
     Record,
@@ -39,6 +40,7 @@ from protocols.membership.records import (
 from protocols.membership.rumours import Rumours
 from protocols.membership.sharing import Sharing
 from protocols.membership.table import MemberTable
+from protocols.membership.watching import Watcher
 
 GOSSIP = "gossip"  # the alarm that sends news
 TWIN_PROOFS = 3  # times an older life must overtake us before we believe that it lives
@@ -54,25 +56,6 @@ class Source(Enum):
     NEWS = "fresh: passed on at once"
     MEMORY = "a reconciliation: that somebody died is verified before it is believed"
     WELCOME = "the answer to my Join, which alone may show clocks far ahead of mine"
-
-
-class Watcher:
-    """A part of the machine that follows the states of members."""
-
-    def member_present(self, record: Record, now: float) -> None:
-        """It joined, came back or restarted."""
-
-    def member_suspected(self, record: Record, now: float) -> None:
-        """It is suspected, or by more accusers than before."""
-
-    def member_cleared(self, record: Record, now: float) -> None:
-        """It refuted."""
-
-    def member_gone(self, record: Record, now: float) -> None:
-        """It is dead or left."""
-
-    def member_doubted(self, claim: Record, now: float) -> None:
-        """A peer held it to be dead when we reconciled; here it is present."""
 
 
 class Core:
@@ -102,7 +85,9 @@ class Core:
         self.counts = MembershipCounts()
         self.rumours = Rumours(settings.max_members, MAX_ATTRIBUTE_NEWS, self.counts)
         self._sharing = Sharing(self.table, self.horizon, settings)
-        self.watchers: list[Watcher] = []
+        self.partners = Partners(self.table, rng, settings.partners)
+        self.watchers: list[Watcher] = [self.partners]
+        self.is_ripe: Callable[[Record, float], bool] = lambda _known, _now: True
         self.silent = True  # before the start, after leaving, and when the name is taken
         self.myself = Record(me, 0, State.ALIVE, 0, 0)
         self._overtaken = 0
@@ -151,7 +136,7 @@ class Core:
             return
         left = ended(self.myself, State.LEFT)
         near = self.table.ring().successors(self.me, 1) + self.table.ring().predecessors(self.me, 1)
-        several = self.table.draw(self.rng, 2 * self.settings.gossip_fanout)
+        several = self.partners.draw(2 * self.settings.gossip_fanout)
         receivers = list(dict.fromkeys(near + several))
         if receivers:
             self.effects.send(receivers, Gossip((left,)))
@@ -191,7 +176,7 @@ class Core:
 
     def gossip(self) -> None:
         """The alarm rang: send one packet of news to a few members."""
-        receivers = self.table.draw(self.rng, self.settings.gossip_fanout)
+        receivers = self.partners.receivers(self.settings.gossip_fanout)
         if not receivers:
             return
         states, attributes = self.rumours.take(self.settings.packet_bytes, len(receivers))
@@ -247,11 +232,42 @@ class Core:
             if known is None:
                 return ""  # neither of us needs to remember it
             if claim.state == State.DEAD and known.present and claim.life == known.life:
-                for watcher in self.watchers:
-                    watcher.member_doubted(claim, now)
+                self._doubt(claim, now, fresh=False)
                 return ""
+        elif claim.state == State.DEAD and self._is_surprising(known, claim, now):
+            self._doubt(claim, now, fresh=True)
+            return ""
         self._apply(known, claim, now, spread)
         return ""
+
+    def _is_surprising(self, known: Record | None, claim: Record, now: float) -> bool:
+        """Whether a verdict comes without the suspicion that goes before it.
+
+        Then it comes from afar: from the other side of a partition that has just healed, or it
+        waited somewhere. All who judge by it would remove a member that never had the time to
+        refute, so each sees for itself first.
+        """
+        return (
+            known is not None
+            and known.present
+            and known.life == claim.life
+            and self.me not in known.accusers
+            and not self.is_ripe(known, now)
+        )
+
+    def _doubt(self, claim: Record, now: float, *, fresh: bool) -> None:
+        for watcher in self.watchers:
+            watcher.member_doubted(claim, fresh, now)
+
+    def believe(self, claim: Record, now: float) -> None:
+        """The doubted verdict is true: it did not answer me either."""
+        known = self.table.record(claim.name)
+        if known is None or not known.present or known.life != claim.life:
+            return
+        if claim.incarnation == known.incarnation:
+            claim = _shared(ended(known, State.DEAD), claim)
+        if claim.incarnation >= known.incarnation:
+            self._apply(known, claim, now, spread=True)
 
     def _old_claim(
         self, src: NodeId, known: Record, claim: Record, now: float, source: Source, spread: bool
@@ -271,9 +287,11 @@ class Core:
         merged = accused(known, claim.accusers, claim.abrupt, limit)
         if merged is not known:
             merged = _shared(merged, claim)
-            # Everybody must hear of a suspicion, but only its accusers of each confirmation.
-            self._apply(known, merged, now, spread and known.state == State.ALIVE)
-            if len(merged.accusers) == limit > len(known.accusers) and self.me in merged.accusers:
+            # Everybody must hear of a suspicion, but only its accusers of each confirmation; if
+            # links closed there are many accusers at one moment, and gossip is the fastest way.
+            self._apply(known, merged, now, spread and _is_urgent(known, merged))
+            complete = len(merged.accusers) == limit > len(known.accusers)
+            if complete and not merged.abrupt and self.me in merged.accusers:
                 self._tell_accusers(merged, merged)
         return ""
 
@@ -386,9 +404,10 @@ class Core:
             return
         suspicion = accused(known, (self.me,), abrupt, self.settings.confirmations + 1)
         if suspicion is not known:
-            self._apply(known, suspicion, now, spread=known.state == State.ALIVE)
+            self._apply(known, suspicion, now, spread=_is_urgent(known, suspicion))
         self.effects.send(name, Gossip((suspicion,)))
-        self._tell_accusers(suspicion, suspicion)
+        if not suspicion.abrupt:  # else gossip tells them, without new links to any of them
+            self._tell_accusers(suspicion, suspicion)
 
     def _tell_accusers(self, suspicion: Record, news: Record) -> None:
         """Those whose verdict it is must know before all others."""
@@ -422,6 +441,11 @@ class Core:
                 self.rumours.attributes.push((member, attribute.key), attribute, self.repeats)
             self.wake_gossip()
         self.emit(AttributesChanged(self.zone, member, tuple(a.key for a in changed)))
+
+
+def _is_urgent(known: Record, suspicion: Record) -> bool:
+    """Whether everybody must hear of a suspicion, or of one more accuser."""
+    return known.state == State.ALIVE or suspicion.abrupt
 
 
 def _shared(mine: Record, theirs: Record) -> Record:

@@ -15,6 +15,7 @@ from overlay.protocol import (
     EventHandler,
     Handler,
     LinkLost,
+    LinkUp,
     Message,
     OverlayProtocol,
     PeerMet,
@@ -232,10 +233,18 @@ class Membership(OverlayProtocol):
 
     def event_handlers(self) -> Mapping[type[Event], EventHandler]:
         """A lost link is a hint; whoever answered at an address may be of this zone."""
-        return {LinkLost: self._on_link_lost, PeerMet: self._on_peer_met}
+        return {
+            LinkUp: self._on_link_up,
+            LinkLost: self._on_link_lost,
+            PeerMet: self._on_peer_met,
+        }
+
+    def _on_link_up(self, up: LinkUp, now: float) -> None:
+        self._core.partners.link_up(up.peer)
 
     def _on_link_lost(self, lost: LinkLost, now: float) -> None:
         core = self._core
+        core.partners.link_lost(lost.peer)
         if not core.silent and lost.peer in core.table and lost.peer != core.me:
             self._prober.verify(lost.peer, core.clock.read(now), abrupt=True)
 

@@ -8,14 +8,16 @@ from overlay.errors import InvariantViolation
 from overlay.ids import NodeId
 from overlay.protocol import Message
 from protocols.membership.attributes import Attribute
-from protocols.membership.core import Core, Watcher
+from protocols.membership.core import Core
 from protocols.membership.messages import Ack, IndirectAck, Ping, PingRequest
 from protocols.membership.records import Record, State
+from protocols.membership.watching import Watcher
 
 PROBE = "probe"  # the alarm of the next probe
 WAIT = "wait"  # ("wait", sequence): no answer to a probe so far
 RELAY = "relay"  # ("relay", sequence): no answer to a ping for somebody else
 MAX_RELAYS = 256  # pings under way for others: more means that somebody floods us
+CROWD = 8  # asked through helpers at once on a hint; more means that the network broke, not they
 JITTER = 0.1  # of the period, so that the probes of a zone never march in step
 
 Verdict = Callable[[bool, float], None]
@@ -25,7 +27,9 @@ Heard = Callable[[NodeId, int, float], None]
 class Probe:
     """One question under way."""
 
-    __slots__ = ("abrupt", "direct", "helpers", "life", "repeated", "target", "urgent", "verdict")
+    __slots__ = (
+        "abrupt", "claim", "direct", "helpers", "life", "repeated", "target", "urgent", "verdict",
+    )  # fmt: skip
 
     def __init__(self, target: NodeId, urgent: bool, abrupt: bool) -> None:
         self.target = target
@@ -36,19 +40,23 @@ class Probe:
         self.direct = True  # still in its first stage
         self.life: int | None = None  # which life must answer; None: any
         self.verdict: Verdict | None = None  # whom to tell instead of accusing
+        self.claim: Record | None = None  # that it is dead: to be believed instead of accusing
 
 
 class Prober(Watcher):
-    """Watches the ring successor and everybody else in turn."""
+    """Watches the ring successor, and partners in turn."""
 
     def __init__(self, core: Core, heard: Heard) -> None:
         self._core = core
         self._heard = heard  # told of everybody who sends a digest
         self._round: list[NodeId] = []  # who is still to be probed in this round, last first
         self._watching = False  # the next probe goes to the ring successor
+        self._near: list[NodeId] = []  # who that is
+        self._seen = -1  # the view's version for which that holds
         self._sequence = 0
         self._probes: dict[int, Probe] = {}
         self._by_target: dict[NodeId, int] = {}
+        self._through_helpers = 0  # how many of the probes are in their second stage
         self._relays: dict[int, tuple[NodeId, int, NodeId]] = {}  # requester, its sequence, target
 
     def start(self) -> None:
@@ -69,8 +77,11 @@ class Prober(Watcher):
 
     def _successor(self) -> NodeId | None:
         """Everybody has one predecessor that watches it, so nobody is unwatched for a period."""
-        near = self._core.table.ring().successors(self._core.me, 1)
-        return near[0] if near else None
+        table = self._core.table
+        if table.version != self._seen:
+            self._seen = table.version
+            self._near = table.ring().successors(self._core.me, 1)
+        return self._near[0] if self._near else None
 
     def _next_of_round(self) -> NodeId | None:
         table = self._core.table
@@ -79,30 +90,64 @@ class Prober(Watcher):
                 name = self._round.pop()
                 if name in table and name != self._core.me:
                     return name
-            self._round = list(table.members())
-            self._core.rng.shuffle(self._round)
+            self._round = self._core.partners.round()
         return None
 
-    def member_present(self, record: Record, now: float) -> None:
-        """Probe a newcomer within the current round, at a random place of it."""
-        at = int(self._core.rng.random() * (len(self._round) + 1))
-        self._round.insert(at, record.name)
+    def member_doubted(self, claim: Record, fresh: bool, now: float) -> None:
+        """Tell it what is said of it, and see whether it answers; my link to it may be lost.
 
-    def member_doubted(self, claim: Record, now: float) -> None:
-        """Tell it what is said of it, and see whether it answers."""
-        if claim.name not in self._by_target and len(self._probes) < MAX_RELAYS:
-            self._begin(Probe(claim.name, urgent=True, abrupt=False), now, claim)
+        From memory without helpers at first: halves that meet again doubt all, who mostly live.
+        """
+        under_way = self._by_target.get(claim.name)
+        if under_way is None:
+            if len(self._probes) < MAX_RELAYS:
+                probe = Probe(claim.name, urgent=fresh, abrupt=False)
+                probe.claim = claim if fresh else None
+                self._begin(probe, now, claim)
+                known = self._core.table.record(claim.name)
+                if fresh and known is not None and known.abrupt:  # several have asked it by now
+                    patience = self._core.settings.abrupt_min * self._core.health.factor
+                    self._core.alarms.set((WAIT, self._by_target[claim.name]), patience)
+            elif fresh:
+                self._core.believe(claim, now)
+        elif fresh:
+            probe = self._probes[under_way]
+            if probe.claim is None or probe.claim.incarnation <= claim.incarnation:
+                probe.claim = claim
+            if probe.abrupt:
+                self._give_up(under_way, now)
+            else:
+                self.verify(claim.name, now)
+
+    def member_gone(self, record: Record, now: float) -> None:
+        """Others found out first."""
+        under_way = self._by_target.get(record.name)
+        if under_way is not None and self._probes[under_way].verdict is None:
+            self._forget(under_way)
+
+    def _give_up(self, sequence: int, now: float) -> None:
+        """Others have judged, and my own link to it is lost: that is enough."""
+        claim = self._probes[sequence].claim
+        if claim is not None and self._probes[sequence].verdict is None:
+            self._forget(sequence)
+            self._core.believe(claim, now)
 
     def verify(self, name: NodeId, now: float, abrupt: bool = False) -> None:
-        """Ask directly and through helpers at once: there is a hint that it may be gone."""
+        """Ask directly and through helpers at once: there is a hint that it may be gone.
+
+        When many are hinted at, a few at a time are asked through helpers, and the others directly:
+        all members do so, and most are found dead by one of them before their turn here.
+        """
         under_way = self._by_target.get(name)
         if under_way is None:
             self._begin(Probe(name, urgent=True, abrupt=abrupt), now)
             return
         probe = self._probes[under_way]
         probe.abrupt = probe.abrupt or abrupt
-        if probe.direct:
+        if probe.direct and self._through_helpers < CROWD:
             self._second_stage(under_way, probe)
+        if abrupt:
+            self._give_up(under_way, now)
 
     def confront(self, name: NodeId, life: int, verdict: Verdict, now: float) -> bool:
         """Ask whether that life of a name still answers; false when it is being asked already."""
@@ -125,12 +170,14 @@ class Prober(Watcher):
             raise InvariantViolation(f"{self._core.me}: too many pings for others are under way")
 
     def audit(self) -> None:
-        """Every probe ends: by an answer, or by its alarm."""
+        """Every probe ends, by an answer or by its alarm, and those with helpers are counted."""
         alarms = self._core.alarms
         waiting = [(WAIT, sequence) for sequence in self._probes]
         waiting += [(RELAY, sequence) for sequence in self._relays]
         if not all(key in alarms for key in waiting):
             raise InvariantViolation(f"{self._core.me}: a probe would never end")
+        if self._through_helpers != sum(not probe.direct for probe in self._probes.values()):
+            raise InvariantViolation(f"{self._core.me}: miscounts its probes through helpers")
 
     # -- asking ---------------------------------------------------------------------------------
 
@@ -140,13 +187,14 @@ class Prober(Watcher):
         self._probes[sequence] = probe
         self._by_target[probe.target] = sequence
         self._core.effects.send(probe.target, self.ping(sequence, probe.target, told))
-        if probe.urgent:
+        if probe.urgent and self._through_helpers < CROWD:
             self._second_stage(sequence, probe, repeat=False)
         else:
-            settings = self._core.settings
-            self._core.alarms.set(
-                (WAIT, sequence), settings.probe_timeout * self._core.health.factor
-            )
+            self._wait_directly(sequence)
+
+    def _wait_directly(self, sequence: int) -> None:
+        core = self._core
+        core.alarms.set((WAIT, sequence), core.settings.probe_timeout * core.health.factor)
 
     def _next_sequence(self) -> int:
         self._sequence += 1
@@ -172,9 +220,10 @@ class Prober(Watcher):
         """Ask through helpers, and once more directly, since the first ping may be lost."""
         core = self._core
         probe.direct = False
+        self._through_helpers += 1
         if repeat:
             core.effects.send(probe.target, Ping(sequence, core.table.digest))
-        helpers = core.table.draw(core.rng, core.settings.helpers, probe.target)
+        helpers = core.partners.draw(core.settings.helpers, probe.target)
         probe.helpers = helpers
         probe.repeated = core.clock.steady
         if helpers:
@@ -187,10 +236,12 @@ class Prober(Watcher):
         probe = self._probes.get(sequence)
         if probe is None:
             return
-        if probe.direct:
-            self._second_stage(sequence, probe)
-        else:
+        if not probe.direct:
             self._unanswered(sequence, probe, now)
+        elif probe.urgent and self._through_helpers >= CROWD:  # its turn will come
+            self._wait_directly(sequence)
+        else:
+            self._second_stage(sequence, probe)
 
     def _unanswered(self, sequence: int, probe: Probe, now: float) -> None:
         self._forget(sequence)
@@ -199,12 +250,15 @@ class Prober(Watcher):
             self._core.health.worse()
         if probe.verdict is not None:
             probe.verdict(False, now)
+        elif probe.claim is not None:
+            self._core.believe(probe.claim, now)
         else:
             self._core.accuse(probe.target, probe.abrupt, now)
 
     def _forget(self, sequence: int) -> None:
         probe = self._probes.pop(sequence)
         del self._by_target[probe.target]
+        self._through_helpers -= not probe.direct
         self._core.alarms.cancel((WAIT, sequence))
 
     # -- answers --------------------------------------------------------------------------------

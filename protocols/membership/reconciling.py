@@ -52,7 +52,7 @@ class Reconciler:
 
     def on_next_alarm(self, now: float) -> None:
         """The last one found differences: perhaps another peer has more."""
-        peer = self._core.table.draw(self._core.rng, 1)
+        peer = self._core.partners.draw(1)
         if peer and self._asked is None:
             self._start(peer[0], now)
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import ceil
 
 from overlay.ids import NodeId
-from protocols.membership.core import Core, Watcher
+from protocols.membership.core import Core
 from protocols.membership.messages import Ping
 from protocols.membership.records import Record, State
+from protocols.membership.watching import Watcher
 
 KNOCK = "knock"
 KNOCKERS = 4  # members that knock in each period, however many there are
-BURST = 16  # of the dead tried at once after one of them answered: the whole partition healed
+BURST = 16  # of the dead tried at most at once after one of them answered: a partition healed
+TOLD = 4  # members that try each of the dead in one burst of all: one must get through
 BURST_PAUSE = 0.25  # of the knock period, between two bursts
 STRAY_SEQUENCE = 0  # no probe has it: the answer to a knock brings news, not a verdict
 
@@ -61,10 +64,11 @@ class Remembrance(Watcher):
             core.alarms.set(KNOCK, self._pause())
 
     def burst(self, now: float) -> None:
-        """Knock at many, at most every now and then."""
+        """Knock at many, at most every now and then; all members of this side do so."""
         if now >= self._next_burst and self._dead:
             self._next_burst = now + BURST_PAUSE * self._core.settings.knock_period
-            self._knock(BURST)
+            share = ceil(TOLD * len(self._dead) / len(self._core.table))
+            self._knock(min(BURST, share))
 
     def _forget(self, name: NodeId) -> None:
         self._core.table.forget(name)

@@ -26,7 +26,7 @@ class _Queue(Generic[I]):
     __slots__ = ("_counts", "_entries", "_limit", "bytes")
 
     def __init__(self, limit: int, counts: MembershipCounts) -> None:
-        self._entries: OrderedDict[Hashable, tuple[I, int]] = OrderedDict()
+        self._entries: OrderedDict[Hashable, tuple[I, int, int]] = OrderedDict()  # left, cost
         self._limit = limit
         self._counts = counts
         self.bytes = 0
@@ -38,39 +38,45 @@ class _Queue(Generic[I]):
         """Queue it in front, instead of older news of the same key."""
         older = self._entries.pop(key, None)
         if older is not None:
-            self.bytes -= older[0].cost
-        self._entries[key] = (item, repeats)
+            self.bytes -= older[2]
+        cost = item.cost
+        self._entries[key] = (item, repeats, cost)
         self._entries.move_to_end(key, last=False)
-        self.bytes += item.cost
+        self.bytes += cost
         if len(self._entries) > self._limit:
-            _, (oldest, _) = self._entries.popitem()
-            self.bytes -= oldest.cost
+            _, oldest = self._entries.popitem()
+            self.bytes -= oldest[2]
             self._counts.news_dropped += 1
 
     def update(self, key: Hashable, item: I) -> None:
         """If news of that key is on its way, pass this on instead."""
         entry = self._entries.get(key)
         if entry is not None:
-            self._entries[key] = (item, entry[1])
-            self.bytes += item.cost - entry[0].cost
-
-    def take(self, room: int, receivers: int) -> tuple[I, ...]:
-        """What fits into `room` bytes, but at least one; counted as passed on to `receivers`."""
-        taken: list[I] = []
-        for _ in range(len(self._entries)):
-            key, (item, left) = next(iter(self._entries.items()))
             cost = item.cost
-            if taken and cost > room:
+            self._entries[key] = (item, entry[1], cost)
+            self.bytes += cost - entry[2]
+
+    def take(self, room: int, receivers: int) -> tuple[tuple[I, ...], int]:
+        """What fits into `room` bytes, but at least one, and what that takes.
+
+        It counts as passed on to `receivers`.
+        """
+        entries = self._entries
+        taken: list[I] = []
+        used = 0
+        for _ in range(len(entries)):
+            key, (item, left, cost) = next(iter(entries.items()))
+            if taken and used + cost > room:
                 break
             taken.append(item)
-            room -= cost
+            used += cost
             if left <= receivers:
-                del self._entries[key]
+                del entries[key]
                 self.bytes -= cost
             else:
-                self._entries[key] = (item, left - receivers)
-                self._entries.move_to_end(key)
-        return tuple(taken)
+                entries[key] = (item, left - receivers, cost)
+                entries.move_to_end(key)
+        return tuple(taken), used
 
 
 NOTHING: tuple[tuple[Record, ...], tuple[Attribute, ...]] = ((), ())
@@ -89,7 +95,7 @@ class Rumours:
         self.attributes: _Queue[Attribute] = _Queue(max_attributes, counts)
 
     def __bool__(self) -> bool:
-        return len(self.states) > 0 or len(self.attributes) > 0
+        return self.states.bytes > 0 or self.attributes.bytes > 0  # everything takes some
 
     def take(
         self, room: int, receivers: int = 1
@@ -97,6 +103,6 @@ class Rumours:
         """The next packet's news."""
         if not self:
             return NOTHING
-        states = self.states.take(room - min(room // 2, self.attributes.bytes), receivers)
-        used = sum(state.cost for state in states)
-        return states, self.attributes.take(room - min(used, room // 2), receivers)
+        states, used = self.states.take(room - min(room // 2, self.attributes.bytes), receivers)
+        attributes, _ = self.attributes.take(room - min(used, room // 2), receivers)
+        return states, attributes

@@ -6,12 +6,14 @@ from collections.abc import Hashable
 
 from overlay.errors import InvariantViolation
 from overlay.ids import NodeId
-from protocols.membership.core import Core, Watcher
+from protocols.membership.core import Core
 from protocols.membership.probing import Prober
 from protocols.membership.records import Record, State
 from protocols.membership.suspicion import suspicion_timeout
+from protocols.membership.watching import Watcher
 
 SUSPECT = "suspect"  # the alarm ("suspect", name): a suspect had its time
+RIPE = 0.5  # of the shortest suspicion: so much may news of it be late against its verdict
 SECOND_HAND = 2.0  # probe periods that those who only heard of a suspicion wait for its accusers
 
 
@@ -21,6 +23,7 @@ class Suspects(Watcher):
     def __init__(self, core: Core, prober: Prober) -> None:
         self._core = core
         self._prober = prober
+        core.is_ripe = self.is_ripe
         self._since: dict[NodeId, tuple[int, float]] = {}  # incarnation, and when it was accused
 
     def __len__(self) -> int:
@@ -58,6 +61,15 @@ class Suspects(Watcher):
         core.alarms.set((SUSPECT, record.name), max(0.0, since + timeout - now))
         if first and core.me not in record.accusers and self._is_witness(record.name):
             self._prober.verify(record.name, now)
+
+    def is_ripe(self, known: Record, now: float) -> bool:
+        """Whether it is suspected for so long that others may well have given it up."""
+        incarnation, since = self._since.get(known.name, (-1, now))
+        settings = self._core.settings
+        shortest = suspicion_timeout(
+            settings, len(self._core.table), settings.confirmations + 1, known.abrupt
+        )
+        return incarnation == known.incarnation and now - since >= RIPE * shortest
 
     def _is_witness(self, suspect: NodeId) -> bool:
         """The nearest members before it verify: chosen without a vote, since views agree."""

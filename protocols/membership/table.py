@@ -25,6 +25,22 @@ def bucket_of(name: NodeId) -> int:
     return vid_of(name) % BUCKETS
 
 
+def draw_from(
+    roster: list[NodeId], rng: Random, count: int, besides: tuple[NodeId, ...]
+) -> list[NodeId]:
+    """Up to `count` different random names of a roster, none of `besides`."""
+    size = len(roster)
+    if size < 2 * (count + len(besides)):
+        others = [name for name in roster if name not in besides]
+        return rng.sample(others, min(count, len(others)))
+    drawn: list[NodeId] = []
+    while len(drawn) < count:  # each try hits with at least one half
+        name = roster[int(rng.random() * size)]
+        if name not in besides and name not in drawn:
+            drawn.append(name)
+    return drawn
+
+
 class MemberTable:
     """Implements `MembershipView`; only the machine changes it."""
 
@@ -98,17 +114,7 @@ class MemberTable:
 
     def draw(self, rng: Random, count: int, *besides: NodeId) -> list[NodeId]:
         """Up to `count` different random members, neither me nor `besides`."""
-        roster = self._roster
-        size = len(roster)
-        if size < 2 * (count + len(besides) + 1):
-            others = [name for name in roster if name != self.me and name not in besides]
-            return rng.sample(others, min(count, len(others)))
-        drawn: list[NodeId] = []
-        while len(drawn) < count:  # each try hits with at least one half
-            name = roster[int(rng.random() * size)]
-            if name != self.me and name not in besides and name not in drawn:
-                drawn.append(name)
-        return drawn
+        return draw_from(self._roster, rng, count, (self.me, *besides))
 
     def put(self, record: Record, now: float) -> None:
         """Take a newer record of a member."""

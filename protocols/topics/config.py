@@ -25,10 +25,10 @@ class TopicConfig(Settings, frozen=True, kw_only=True):
     ] = "wait"
     history_messages: Annotated[
         int, bounded("messages", 1, 10_000_000, "kept for those who lack some; then publish waits")
-    ] = 100_000
+    ] = 400_000
     history_bytes: Annotated[
         int, bounded("bytes", KIB, 1 << 34, "the same in bytes: what a publisher takes at most")
-    ] = 16 * MIB
+    ] = 32 * MIB
     history_age: Annotated[
         float, bounded("s", 0.1, 604_800, "nack, and what `keep` keeps: nobody asks for older ones")
     ] = 60.0
@@ -37,7 +37,7 @@ class TopicConfig(Settings, frozen=True, kw_only=True):
     ] = 0
     window_bytes: Annotated[
         int, bounded("bytes", KIB, 1 << 30, "on the way to one subscriber and unacknowledged")
-    ] = 4 * MIB
+    ] = 8 * MIB
     linger: Annotated[
         float, bounded("s", 0, 3600, "a closed publisher still serves who lacks something")
     ] = 5.0
@@ -50,7 +50,7 @@ class TopicsSettings(Settings, frozen=True, kw_only=True):
     chunk_bytes: Annotated[
         int,
         bounded("bytes", KIB, 512 * KIB, "messages of one tick travel together, in such chunks"),
-    ] = 100_000
+    ] = 128 * KIB
     message_bytes: Annotated[
         int, bounded("bytes", KIB, 1 << 30, "longest message; see limits.message_bytes, too")
     ] = 63 * MIB
@@ -79,7 +79,7 @@ class TopicsSettings(Settings, frozen=True, kw_only=True):
     ] = 1.0
     resend_after: Annotated[
         float, bounded("s", 0.001, 60, "what was sent again is not sent once more before")
-    ] = 0.03
+    ] = 0.02
     slow_after: Annotated[
         float, bounded("s", 0.01, 600, "a publisher waits so long for one before it says so")
     ] = 1.0
@@ -104,10 +104,10 @@ class TopicsSettings(Settings, frozen=True, kw_only=True):
     # -- nack mode ------------------------------------------------------------------------------
     nack_delay: Annotated[
         float, bounded("s", 0, 10, "per hop, half of it random: who is nearer to a loss asks first")
-    ] = 0.01
+    ] = 0.006
     nack_again: Annotated[
         float, bounded("s", 0.001, 60, "before somebody else is asked for the same; × 1.5 each")
-    ] = 0.06
+    ] = 0.03
     nack_tries: Annotated[
         int, bounded("tries", 1, 1000, "then messages that nobody has are a Gap")
     ] = 30

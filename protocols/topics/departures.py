@@ -34,7 +34,7 @@ class Departures:
         streams.pop(out.key, None)
         if not streams:
             self._by_topic.pop(out.topic, None)
-        for kind in ("out", "slow", "linger"):
+        for kind in ("out", "slow", "room", "linger"):
             self._core.effects.cancel_timer((kind, out.key))
 
     def get(self, key: StreamKey) -> Outgoing | None:

@@ -92,3 +92,17 @@ class StreamEnded(Event, frozen=True):
     topic: str
     stream: int
     complete: bool  # whether all receivers had acknowledged all of it
+
+
+EMITTED: tuple[type[Event], ...] = (
+    PublisherAppeared,
+    PublisherGone,
+    PublisherFailed,
+    Gap,
+    SubscriptionFailed,
+    SubscriberJoined,
+    SubscriberSlow,
+    SubscriberFailed,
+    SubscriberLeft,
+    StreamEnded,
+)

@@ -7,17 +7,11 @@ old end as a whole, so the bounds hold at every moment and nobody counts single 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from operator import attrgetter
-from typing import Any
 
 import msgspec
 
-from overlay.errors import RemoteProtocolError
-
-_decode: Callable[[bytes], Any] = msgspec.msgpack.Decoder().decode
-
-UNDECODABLE = (msgspec.DecodeError, ValueError, RecursionError, TypeError)
 COMPACT_AT = 256  # trimmed places at the front of the list
 
 
@@ -34,17 +28,6 @@ class Chunk(msgspec.Struct, frozen=True, gc=False):
     def last(self) -> int:
         """The number of its last message."""
         return self.first + self.count - 1
-
-
-def unpack(chunk: Chunk) -> list[Any]:
-    """The messages of a chunk; RemoteProtocolError when it holds something else."""
-    try:
-        items = _decode(chunk.payload)
-    except UNDECODABLE as error:
-        raise RemoteProtocolError("malformed-chunk", str(error)) from None
-    if not isinstance(items, list) or len(items) != chunk.count:
-        raise RemoteProtocolError("malformed-chunk", f"not {chunk.count} messages")
-    return items
 
 
 _FIRST = attrgetter("first")

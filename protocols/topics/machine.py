@@ -9,7 +9,15 @@ from typing import Any, ClassVar, TypeAlias
 from overlay.errors import InvariantViolation, LocalProtocolError, RemoteProtocolError
 from overlay.ids import NodeId
 from overlay.patterns import check_pattern, check_topic
-from overlay.protocol import Effects, Event, EventHandler, Handler, Message, OverlayProtocol
+from overlay.protocol import (
+    Effects,
+    Event,
+    EventHandler,
+    Handler,
+    LinkUp,
+    Message,
+    OverlayProtocol,
+)
 from protocols.gateways.events import (
     GatewayAppointed,
     GatewayDismissed,
@@ -25,18 +33,7 @@ from protocols.topics.config import TopicConfig, TopicsSettings
 from protocols.topics.core import Core, May
 from protocols.topics.counts import TopicsCounts
 from protocols.topics.departures import Departures
-from protocols.topics.events import (
-    Gap,
-    PublisherAppeared,
-    PublisherFailed,
-    PublisherGone,
-    StreamEnded,
-    SubscriberFailed,
-    SubscriberJoined,
-    SubscriberLeft,
-    SubscriberSlow,
-    SubscriptionFailed,
-)
+from protocols.topics.events import EMITTED, SubscriptionFailed
 from protocols.topics.interest import INTEREST_KEYS
 from protocols.topics.messages import (
     GONE,
@@ -96,18 +93,7 @@ class Topics(OverlayProtocol):
         Leave,
         Knock,
     )
-    emits: ClassVar[tuple[type[Event], ...]] = (
-        PublisherAppeared,
-        PublisherGone,
-        PublisherFailed,
-        Gap,
-        SubscriptionFailed,
-        SubscriberJoined,
-        SubscriberSlow,
-        SubscriberFailed,
-        SubscriberLeft,
-        StreamEnded,
-    )
+    emits: ClassVar[tuple[type[Event], ...]] = EMITTED
     config: TopicsSettings
 
     def __init__(
@@ -148,6 +134,7 @@ class Topics(OverlayProtocol):
             "gap": self._on_gap_timer,
             "ack": self._on_ack_timer,
             "slow": self._on_slow_timer,
+            "room": self._on_room_timer,
             "linger": self._on_linger_timer,
         }
 
@@ -178,6 +165,7 @@ class Topics(OverlayProtocol):
             GatewayMoved: self._on_gateways,
             GatewaysChanged: self._on_gateways,
             GatewayDismissed: self._on_gateways,
+            LinkUp: self._on_link,
         }
 
     # -- commands of the application ------------------------------------------------------------
@@ -258,6 +246,16 @@ class Topics(OverlayProtocol):
         """What arrives at this node."""
         return list(self._streams.values())
 
+    @property
+    def subscriptions(self) -> list[Subscription]:
+        """Those of this node, the oldest first."""
+        return self._subscriptions.all()
+
+    @property
+    def gateways(self) -> GatewayBook:
+        """Who stands for which zone in a topic."""
+        return self._book
+
     # -- handshakes -----------------------------------------------------------------------------
 
     def _on_offer(self, src: NodeId, msg: Offer, now: float) -> None:
@@ -269,12 +267,12 @@ class Topics(OverlayProtocol):
             self.counts.stray += 1
             self.effects.send(src, Failed(*key_of(msg), GONE, msg.relay))
             return
-        self._check_reader(src, out.topic)
+        self._check_reader(src, out.topic, hands_on=out.hands_on(src, relay=msg.relay))
         out.on_accept(src, msg, now)
         self._settle(out.key, now)
 
-    def _check_reader(self, src: NodeId, topic: str) -> None:
-        if not self._core.may(src, "subscribe", topic):
+    def _check_reader(self, src: NodeId, topic: str, *, hands_on: bool) -> None:
+        if not hands_on and not self._core.may(src, "subscribe", topic):
             raise RemoteProtocolError("may-not-subscribe", f"{src} to {topic!a}")
 
     def _on_reject(self, src: NodeId, msg: Reject, now: float) -> None:
@@ -336,8 +334,7 @@ class Topics(OverlayProtocol):
             if stream is None:
                 return
         stream.on_data(msg.root, data, src, msg.hops, now)
-        if stream.over:
-            self._arrivals.settle(stream, now)
+        self._arrivals.settle(stream, now)
 
     def _on_ack(self, src: NodeId, msg: Ack, now: float) -> None:
         out = self._departures.get(key_of(msg))
@@ -354,7 +351,7 @@ class Topics(OverlayProtocol):
         if len(self._resent) > REMEMBERED_REPAIRS:
             self._resent.clear()
         if out is not None:
-            self._check_reader(src, out.topic)
+            self._check_reader(src, out.topic, hands_on=out.hands_on(src, relay=msg.relay))
             out.on_nack(src, msg, now, self._resent)
             upstream = self._streams.get((*out.key, True))
             if upstream is not None and msg.gaps and msg.gaps[0][0] < out.history.oldest:
@@ -363,7 +360,7 @@ class Topics(OverlayProtocol):
             return
         stream = self._streams.get((msg.origin, msg.stream, False))
         if stream is not None and stream.mode is Mode.NACK:
-            self._check_reader(src, stream.topic)
+            self._check_reader(src, stream.topic, hands_on=False)
             stream.on_nack(src, msg.gaps)
         else:
             self.counts.stray += 1
@@ -395,6 +392,12 @@ class Topics(OverlayProtocol):
             if stream.source == event.member and stream.lost_at is None:
                 stream.lost_at = now
         self._interest_of(event.member)  # a restarted one is present again
+
+    def _on_link(self, event: LinkUp, now: float) -> None:
+        """Its certificate is known now, and may not allow what the peer is interested in."""
+        may, peer = self._core.may, event.peer
+        if not all(may(peer, "subscribe", out.topic) for out in self._departures.all()):
+            self._review_later()
 
     def _interest_of(self, member: NodeId) -> None:
         """What a member wants may have changed: whoever shunned it tries again."""
@@ -459,6 +462,11 @@ class Topics(OverlayProtocol):
         if stream is not None:
             stream.on_ack_timer(now)
 
+    def _on_room_timer(self, key: StreamKey, now: float) -> None:
+        publisher = self._departures.publishers.get(key)
+        if publisher is not None:
+            publisher.on_room_timer(now)
+
     def _on_slow_timer(self, key: StreamKey, now: float) -> None:
         publisher = self._departures.publishers.get(key)
         if publisher is not None:
@@ -472,6 +480,7 @@ class Topics(OverlayProtocol):
 
     def on_stop(self, now: float) -> None:
         """Say goodbye to senders and receivers."""
+        self._subscriptions.stop()
         for publisher in self.publishers:
             publisher.close(now)
         for stream in self._streams.values():

@@ -7,22 +7,23 @@ from collections.abc import Callable
 from math import inf
 from typing import Any
 
-import msgspec
-
 from overlay.errors import InvariantViolation, LocalProtocolError
 from overlay.ids import NodeId
 from protocols.topics.config import TopicConfig
 from protocols.topics.core import Core
 from protocols.topics.events import StreamEnded
-from protocols.topics.messages import MOST_MESSAGES, StreamKey
+from protocols.topics.messages import MOST_MESSAGES, Nack, StreamKey
 from protocols.topics.modes import Mode, mode_of
+from protocols.topics.packing import pack
 from protocols.topics.relation import ALL_OTHER_ZONES, Seat
 from protocols.topics.sending import Outgoing
+from protocols.topics.stream import Resent
 
 ITEM_BYTES = 8  # that a message takes in a chunk besides its own, at most, and in the accounts
 MOST_ITEMS = MOST_MESSAGES // 2
-
-_encode = msgspec.msgpack.Encoder().encode
+STUCK_AFTER = 0.2  # s without any progress of a link's queue: nobody waits for it
+NACK_SHARE = 4  # parts of history: whoever is one of them behind, and asks, is waited for
+LOOK_EVERY = 0.001  # s between two looks at queues that are full
 
 
 class Publisher(Outgoing):
@@ -37,11 +38,17 @@ class Publisher(Outgoing):
         self.items: list[Any] = []
         self.push = self.items.append
         self.left = 0  # bytes that the open chunk still takes
+        self._closed_at = 0.0  # when the last chunk left, or its links were looked at
         self.waiting = False  # somebody waits for room, or for all to be acknowledged
         self.closed = False
         self.finished = False
         self._on_room: Callable[[], None] = _nobody_waits
         self._waits_since = inf
+        self._needs = ITEM_BYTES + 1  # bytes of the smallest message that waits
+        self._nacked = 0  # somebody has all up to here, and asked for the next one
+        self._nacked_at = -inf
+        self._held = False  # without acks: our own links are full
+        self._queues: dict[NodeId, tuple[int, float]] = {}  # shortest that each was, and since when
         self._reopen()
 
     def wanted(self) -> dict[Seat, str]:
@@ -72,8 +79,13 @@ class Publisher(Outgoing):
 
     @property
     def has_room(self) -> bool:
-        """Whether a message of the smallest size can be published now."""
-        return self.left > ITEM_BYTES or self._make_room_possible()
+        """Whether the smallest message that waits can be published now."""
+        return self.left >= self._needs or (not self.closed and self._fits(self._needs))
+
+    @property
+    def chunk_bytes(self) -> int:
+        """What a chunk takes at most, unless a single message is longer."""
+        return self.core.settings.chunk_bytes
 
     @property
     def receivers(self) -> tuple[NodeId, ...]:
@@ -93,13 +105,25 @@ class Publisher(Outgoing):
 
     def put(self, item: Any, size: int, now: float) -> bool:
         """Queue a message that found `left` too small; False when it must wait."""
-        self._check_size(size)
+        self.check_size(size)
         if self.items:
             self._close_chunk(now)
         if size > self.left and not self._make_room(size, now):
             return False
         self.left -= size
         self.push(item)
+        self.wake(now)
+        return True
+
+    def put_all(self, items: list[Any], size: int, now: float) -> bool:
+        """Queue all of them in one chunk; False when they do not fit into one now."""
+        if size > self.left or len(self.items) + len(items) > MOST_ITEMS:
+            if self.items:
+                self._close_chunk(now)
+            if size > self.left or len(items) > MOST_ITEMS:
+                return False
+        self.left -= size
+        self.items += items
         self.wake(now)
         return True
 
@@ -117,7 +141,7 @@ class Publisher(Outgoing):
                     self._close_chunk(now)
                     continue
                 size = ends[done] - taken
-                self._check_size(size)
+                self.check_size(size)
                 if not self._make_room(size, now):
                     break
                 upto = done + 1
@@ -128,7 +152,8 @@ class Publisher(Outgoing):
             self.wake(now)
         return done
 
-    def _check_size(self, size: int) -> None:
+    def check_size(self, size: int) -> None:
+        """LocalProtocolError when no message that counts so many bytes can be published."""
         if self.closed:
             raise LocalProtocolError(f"the publisher of {self.topic!r} is closed")
         limits = {"topics.message_bytes": self.core.settings.message_bytes}
@@ -154,11 +179,12 @@ class Publisher(Outgoing):
 
     def _close_chunk(self, now: float) -> None:
         items = self.items
-        payload = _encode(items)
+        payload = pack(items)
         before = self.history.newest
         if self.mode is Mode.NACK:
             self._make_place(len(items), len(payload))
         chunk = self.history.add(before + 1, len(items), now, payload)
+        self._closed_at = now
         self.items = []
         self.push = self.items.append
         self.core.counts.published += len(items)
@@ -178,14 +204,16 @@ class Publisher(Outgoing):
 
     def _reopen(self) -> None:
         """Grant the next chunk what the bounds leave."""
-        # No longer than a message may be: whatever is longer comes to `put`, which says so.
         settings = self.core.settings
+        # No more than a message may have: longer ones must come to `put`, which refuses them.
         most = min(settings.chunk_bytes, settings.message_bytes + ITEM_BYTES)
         if self.mode is Mode.ACK:
             most = min(most, self._room())
         elif self.mode is Mode.NACK:
             config = self.config
             most = min(most, config.history_bytes, config.history_messages * ITEM_BYTES)
+        if self.mode is not Mode.ACK and self._links_are_full():
+            most = 0
         self.left = 0 if self.closed else max(0, most)
 
     def _room(self) -> int:
@@ -206,14 +234,11 @@ class Publisher(Outgoing):
                 return room
             history.drop_oldest()
 
-    def _make_room_possible(self) -> bool:
-        return not self.closed and self._fits(ITEM_BYTES + 1)
-
     def _fits(self, size: int) -> bool:
         """Whether a chunk of one such message is within the bounds; a first one always is."""
         history, config = self.history, self.config
         if self.mode is not Mode.ACK or not history.messages:
-            return True
+            return not self._held
         return (
             history.messages < config.history_messages
             and history.bytes + size <= config.history_bytes
@@ -223,6 +248,9 @@ class Publisher(Outgoing):
         """Open a chunk for one message of that size; False when it must wait for receivers."""
         policy = self.config.slow
         while not self._fits(size):
+            if self._held:
+                self._wait(size, now)
+                return False
             oldest = self.history.first
             if oldest is not None and oldest.last <= self.floor:
                 self.history.drop_oldest()
@@ -233,7 +261,7 @@ class Publisher(Outgoing):
                     self.fail(relation, "slow", now)
                 self.trim(now)
             else:
-                self._wait(now)
+                self._wait(size, now)
                 return False
         self.left = max(size, self.left)
         return True
@@ -244,12 +272,71 @@ class Publisher(Outgoing):
         """Have this called while `waiting`, when there may be room, or all is acknowledged."""
         self._on_room = callback
 
-    def _wait(self, now: float) -> None:
-        if self._waits_since is inf:
+    def _wait(self, size: int, now: float) -> None:
+        if self._waits_since is not inf:
+            self._needs = min(self._needs, size)
+        else:
+            self._needs = size
             self._waits_since = now
             at = now + self.core.settings.slow_after
             self.core.effects.set_timer(("slow", self.key), at)
         self.waiting = True
+
+    def _links_are_full(self) -> bool:
+        """Whether chunks wait on this node for links that move: publishing more would lose some.
+
+        Without acks nobody else says so. A link that does not move is let down, not waited for.
+        """
+        core, window = self.core, self.config.window_bytes
+        now = self._closed_at
+        if self._somebody_is_behind(now):
+            self._held = True
+            core.effects.set_timer(("room", self.key), now + LOOK_EVERY)
+            return True
+        peers = core.links.neighbours() if self._in_tree else self._targets
+        full = False
+        for peer in peers:
+            waits = core.effects.backlog(peer)
+            if waits <= (window // 2 if self._held else window):
+                self._queues.pop(peer, None)
+                continue
+            shortest, since = self._queues.get(peer, (waits + 1, now))
+            if waits < shortest:
+                self._queues[peer] = (waits, now)
+                full = True
+            else:
+                full |= now - since < STUCK_AFTER
+        self._held = full
+        if full:
+            core.effects.set_timer(("room", self.key), now + LOOK_EVERY)
+        return full
+
+    def _somebody_is_behind(self, now: float) -> bool:
+        """Whether who asked a moment ago still lacks what soon leaves history."""
+        history, config = self.history, self.config
+        if now - self._nacked_at > self.core.settings.nack_again * 2 or config.slow != "wait":
+            return False
+        behind = history.newest - self._nacked
+        return behind > config.history_messages // NACK_SHARE or (
+            history.end - history.offset(self._nacked) > config.history_bytes // NACK_SHARE
+        )
+
+    def on_nack(self, src: NodeId, msg: Nack, now: float, resent: Resent) -> None:
+        """Send again what is still here; what is lacked first tells how far somebody is."""
+        super().on_nack(src, msg, now, resent)
+        if msg.gaps and self.mode is Mode.NACK and msg.gaps[0][0] >= self.history.oldest:
+            first = msg.gaps[0][0] - 1
+            if now - self._nacked_at > LOOK_EVERY or first < self._nacked:
+                self._nacked = first
+            self._nacked_at = now
+
+    def on_room_timer(self, now: float) -> None:
+        """Our links may have room again."""
+        self._closed_at = now
+        if not self.items:
+            self._reopen()
+        if self.waiting:
+            self._tell_waiting(now)
 
     def on_slow_timer(self, now: float) -> None:
         """It waits for a long time: say for whom."""
@@ -272,6 +359,7 @@ class Publisher(Outgoing):
         if self.has_room or self.all_settled:
             self.waiting = False
             self._waits_since = inf
+            self._needs = ITEM_BYTES + 1
             self._on_room()
 
     def ask_all(self, now: float) -> None:

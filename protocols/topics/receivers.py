@@ -62,6 +62,10 @@ class Receivers(Stream):
         """Who takes part for others."""
         return [seat.peer for seat, one in self.relations.items() if seat.relay and one.operational]
 
+    def hands_on(self, peer: NodeId, *, relay: bool) -> bool:
+        """Whether it takes part for others: then it needs no right of its own."""
+        return relay and Seat(peer, relay=True) in self.relations
+
     @abstractmethod
     def check(self, now: float) -> None:
         """Do what is due, and set the timer for what is next."""
@@ -75,7 +79,8 @@ class Receivers(Stream):
         """Have a receiver tell how far it is, at that time and then after pauses."""
 
     def _tell(self, relation: Relation, flags: int = 0) -> None:
-        self.core.effects.send(relation.peer, self._progress(flags | relation.flags))
+        upto = None if self.ended else relation.sent  # what it was not sent yet it does not lack
+        self.core.effects.send(relation.peer, self._progress(flags | relation.flags, upto))
 
     # -- receivers ------------------------------------------------------------------------------
 
@@ -164,7 +169,7 @@ class Receivers(Stream):
                 self.mode,
                 relation.acked + 1,
                 self.history.newest,
-                self.config.window_bytes,
+                min(self.config.window_bytes, self.config.history_bytes),
                 self.config.keep,
                 relation.seat.relay,
             ),
@@ -240,7 +245,7 @@ class Receivers(Stream):
         if msg.replay == REPLAY_ALL:
             start = min(start, history.oldest)
         elif msg.replay == REPLAY_LAST:
-            start = min(start, max(history.oldest, history.newest + 1 - int(msg.amount)))
+            start = min(start, max(history.oldest, start - int(msg.amount)))
         elif msg.replay == REPLAY_SINCE:
             late = next((c.first for c in history if c.sent_at >= msg.amount), history.newest + 1)
             start = min(start, late)

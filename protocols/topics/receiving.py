@@ -6,17 +6,14 @@ gateway. Messages are compared by ranges of numbers; nothing is done for each of
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import inf
 from typing import Any
-
-import msgspec
 
 from overlay.errors import InvariantViolation, RemoteProtocolError
 from overlay.ids import NodeId
 from protocols.topics.core import Core
 from protocols.topics.events import Gap, PublisherAppeared, PublisherFailed, PublisherGone
-from protocols.topics.history import Chunk, unpack
+from protocols.topics.history import Chunk
 from protocols.topics.messages import (
     ASK,
     LARGEST,
@@ -35,11 +32,10 @@ from protocols.topics.messages import (
 )
 from protocols.topics.modes import Mode
 from protocols.topics.ordering import Order, weight
+from protocols.topics.packing import pack, unpack
 from protocols.topics.relaying import Relay
 from protocols.topics.repairing import Repairs
 from protocols.topics.subscription import Batch, Replay, Subscription
-
-_encode: Callable[[Any], bytes] = msgspec.msgpack.Encoder().encode
 
 
 class Incoming:
@@ -80,6 +76,7 @@ class Incoming:
         self._ack_armed = False
         self._asked_accept = -inf
         self._gap_armed = False
+        self._draining = False
 
     # -- where it begins ------------------------------------------------------------------------
 
@@ -258,31 +255,31 @@ class Incoming:
 
     def _drain(self, now: float) -> None:
         """Hand over what waited and is next."""
+        if self._draining:
+            return  # a relay that has no receivers tells progress while it takes a chunk
+        self._draining = True
         order = self.order
-        while (chunk := order.first()) is not None:
-            if chunk.last < order.expected:
-                self.core.counts.duplicates += chunk.count
-            elif chunk.first > order.expected or not self._has_room():
-                return
-            order.drop(chunk)  # first: a relay that has nobody to wait for comes here again
-            if chunk.last >= order.expected:
-                self._hand_over(chunk, None, now)
+        try:
+            while (chunk := order.first()) is not None:
+                if chunk.last < order.expected:
+                    self.core.counts.duplicates += chunk.count
+                elif chunk.first > order.expected or not self._hand_over(chunk, None, now):
+                    return
+                order.drop(chunk)
+        finally:
+            self._draining = False
 
     def _hand_over(self, chunk: Chunk, items: list[Any] | None, now: float) -> bool:
-        """Give what is next to everybody behind this node; False when somebody has no room.
-
-        `items` are those of the chunk, if it is unpacked already.
-        """
+        """Give what is next to everybody behind this node; False when somebody has no room."""
         if not self._has_room():
             return False
         order = self.order
         skip = order.expected - chunk.first
         if self.subscriptions or skip:
-            if items is None:
-                items = unpack(chunk)
+            items = unpack(chunk) if items is None else items
             if skip:
                 del items[:skip]
-                chunk = Chunk(order.expected, len(items), chunk.sent_at, _encode(items))
+                chunk = Chunk(order.expected, len(items), chunk.sent_at, pack(items))
         order.expected = chunk.last + 1
         self.repairs.tries = 0
         if items is not None:
@@ -379,7 +376,7 @@ class Incoming:
         self._drain(now)
         if self.mode is Mode.ACK:
             self._ack(now)
-            self._arm_gap(now, self.core.settings.ask_after)
+            self._arm_gap(now, self.core.settings.resend_after * 1.25)  # or it came to nothing
         elif order.lacks():
             self._arm_gap(now, self.repairs.ask(order.gaps(), self.source))
         self._look(now)

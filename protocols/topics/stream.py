@@ -46,6 +46,11 @@ class Stream(ABC):
         self._beat_pause = FIRST_BEAT
         self._timer_at = inf
 
+    @property
+    def by_tree(self) -> bool:
+        """Whether members get it by a pruned broadcast, not by direct links."""
+        return self._in_tree
+
     @abstractmethod
     def gateways(self) -> list[NodeId]:
         """Who takes part for others: they get everything directly."""
@@ -89,12 +94,14 @@ class Stream(ABC):
             chunk.payload,
         )
 
-    def _progress(self, flags: int = 0) -> Data:
-        """How far the stream is."""
+    def _progress(self, flags: int = 0, upto: int | None = None) -> Data:
+        """How far the stream is, or how far it was sent to somebody."""
         if self.ended:
             flags |= LAST | (LOST if self.lost else 0)
         origin, stream = self.key
         newest, oldest = self.history.newest, self.history.oldest
+        if upto is not None:
+            newest = upto
         return Data(origin, stream, self.topic, self.mode, newest + 1, 0, oldest, 0.0, flags, b"")
 
     def on_nack(self, src: NodeId, msg: Nack, now: float, resent: Resent) -> None:

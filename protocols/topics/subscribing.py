@@ -38,9 +38,14 @@ class Subscriptions:
         self._by_number: dict[int, Subscription] = {}
         self._numbers: dict[Subscription, int] = {}
         self._last = 0
+        self._stopped = False
 
     def __len__(self) -> int:
         return len(self._numbers)
+
+    def all(self) -> list[Subscription]:
+        """The oldest first."""
+        return list(self._by_number.values())
 
     def add(self, one: Subscription) -> bool:
         """True when it is the first of its pattern."""
@@ -82,6 +87,8 @@ class Subscriptions:
 
     def tell(self, now: float) -> None:
         """Set the attributes that say what this node wants."""
+        if self._stopped:
+            return
         attributes = self._own.attributes()
         for key, value in attributes.items():
             if self._said.get(key) != value:
@@ -90,3 +97,7 @@ class Subscriptions:
             if key not in attributes:
                 self._base.remove_attribute(key, now)
         self._said = attributes
+
+    def stop(self) -> None:
+        """Tell nothing any more: the node leaves its zone with all that it said there."""
+        self._stopped = True

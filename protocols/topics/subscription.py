@@ -12,6 +12,8 @@ from overlay.ids import NodeId
 from overlay.patterns import ANY, ONE
 from protocols.topics.messages import NO_REPLAY, REPLAY_ALL, REPLAY_LAST, REPLAY_SINCE
 
+CROWD = 16  # parts of its capacity: one of them unread, and it is better to read than to take in
+
 
 class Batch(msgspec.Struct, frozen=True, gc=False):
     """Consecutive messages of one stream, in order."""
@@ -33,7 +35,7 @@ class Replay(NamedTuple):
     @classmethod
     def last(cls, messages: int) -> Replay:
         """The last so many of each publisher."""
-        return cls(REPLAY_LAST, messages)
+        return cls(REPLAY_LAST, float(messages))
 
     @classmethod
     def since(cls, sent_at: float) -> Replay:
@@ -63,6 +65,7 @@ class Subscription:
     """
 
     __slots__ = (
+        "_crowded",
         "_wake",
         "admit",
         "bytes",
@@ -84,6 +87,7 @@ class Subscription:
         self.held = False
         self.open = True
         self._wake: Callable[[], None] = _nobody
+        self._crowded: Callable[[], None] = _nobody
 
     @property
     def is_exact(self) -> bool:
@@ -96,10 +100,19 @@ class Subscription:
         if self.queue:
             wake()
 
+    def on_crowd(self, crowded: Callable[[], None]) -> None:
+        """Have this called with each batch while a sixteenth of the capacity waits to be read."""
+        self._crowded = crowded
+
     @property
     def has_room(self) -> bool:
         """Whether it takes another batch, of any size: the bound may be passed by one."""
         return self.bytes < self.capacity
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether so much waits to be read that taking in more should wait."""
+        return self.bytes * CROWD >= self.capacity
 
     def put(self, batch: Batch) -> None:
         """Queue one."""
@@ -107,6 +120,8 @@ class Subscription:
         self.bytes += batch.size
         if len(self.queue) == 1:
             self._wake()
+        elif self.is_crowded:
+            self._crowded()
 
     def take(self) -> Batch:
         """The oldest batch; IndexError when there is none."""

@@ -80,12 +80,19 @@ def test_shell_examples_run(
             )
             peers.callback(process.communicate, timeout=DEADLINE)
             peers.callback(process.kill)
-            if words[0] == "peer":
+            if words[0] == "sub":  # it goes on beside what follows, until it has its messages
+                peers.callback(_check_done, process, line)
+            elif words[0] == "peer":
                 assert process.stdout is not None
                 assert process.stdout.readline().startswith("tcp://127.0.0.1:"), line
             else:
                 _, errors = process.communicate(timeout=DEADLINE)
                 assert (process.returncode, errors) == (0, ""), line
+
+
+def _check_done(process: subprocess.Popen[str], line: str) -> None:
+    _, errors = process.communicate(timeout=DEADLINE)
+    assert (process.returncode, errors) == (0, ""), line
 
 
 def test_make_examples_are_targets() -> None:
@@ -97,6 +104,8 @@ def test_make_examples_are_targets() -> None:
 
 PYTHON = [block for language, block in FENCE.findall(README) if language == "python"]
 PRINTED = (
+    r"1 sensors/7/temperature 21\.5\n2 [a-z0-9/]+ 21\.6\n3 [a-z0-9/]+ 21\.7\n",
+    r"\{'celsius': 21\.5\}\n",
     r"bob answered after \d+\.\d\d ms\n",
     r"AttributesChanged\(zone='lab', member='ada', keys=\('gpu',\)\)\n\[.*\{'gpu': 4\}.*\]\n",
 )

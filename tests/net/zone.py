@@ -29,10 +29,19 @@ class Zone:
         self._folder = folder
         self._authority = Authority.create(folder, OVERLAY) if secure else None
 
-    def peer(self, name: str, *seeds: Peer, zones: tuple[str, ...] = ("*",), **more: Any) -> Peer:
+    def peer(
+        self,
+        name: str,
+        *seeds: Peer,
+        zones: tuple[str, ...] = ("*",),
+        publish: tuple[str, ...] = ("**",),
+        subscribe: tuple[str, ...] = ("**",),
+        **more: Any,
+    ) -> Peer:
         """A peer that meets these; not started."""
         if self._authority is not None and not (self._folder / name).exists():
-            self._authority.issue(name, Rights(zones=zones), 1).save(self._folder)
+            rights = Rights(zones=zones, publish=publish, subscribe=subscribe)
+            self._authority.issue(name, rights, 1).save(self._folder)
         options: dict[str, Any] = {"zone": "west", "control": False, "bind": ["127.0.0.1:0"]}
         options["sets"] = [NO_DELEGATES]
         return Peer.join(

@@ -31,8 +31,17 @@ def lab(rights: None) -> Iterator[Lab]:
 @pytest.fixture(scope="session")
 def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A keys folder with an authority and a certificate for each of PEERS."""
-    folder = tmp_path_factory.mktemp("keys")
+    return _issue(tmp_path_factory.mktemp("keys"), "default")
+
+
+@pytest.fixture(scope="session")
+def zone_keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same, good for any zone."""
+    return _issue(tmp_path_factory.mktemp("zone-keys"), "*")
+
+
+def _issue(folder: Path, zone: str) -> Path:
     authority = Authority.create(folder, "overlay")
     for name in PEERS:
-        authority.issue(name, Rights(zones=("default",))).save(folder)
+        authority.issue(name, Rights(zones=(zone,))).save(folder)
     return folder

@@ -25,7 +25,7 @@ class Delays:
     def pace(self, ports: Iterable[Port], pace: Pace) -> None:
         """Hold what these ports send, from now on."""
         chosen = list(ports)
-        if not pace.seconds and not pace.jitter:
+        if not (pace.seconds or pace.jitter or pace.copied):
             chosen = [port for port in chosen if port in self._delayed]  # others need no line
         for port in chosen:
             if port not in self._delayed:
@@ -39,7 +39,7 @@ class Delays:
         return port in self._delayed
 
     def counts(self) -> dict[str, int]:
-        """Frames that were held, that overtook others, and that were lost and why."""
+        """Frames that were held, overtook others or came twice, and that were lost and why."""
         return self._order({"counts": True}) if self._process else {}
 
     def close(self) -> None:

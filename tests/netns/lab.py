@@ -212,16 +212,19 @@ class Lab:
         jitter: float = 0.0,
         *,
         reorder: bool = False,
+        copied: float = 0.0,
         hosts: Iterable[Host] = (),
     ) -> None:
         """Hold every frame so long, one way, ± `jitter` ms; or only what some hosts send.
 
-        Frames keep their order unless `reorder`. The first delay puts the user-space switch in
-        the way, which may lose the frames of that moment.
+        Frames keep their order unless `reorder`, and `copied` percent come twice. The first
+        delay puts the user-space switch in the way, which may lose the frames of that moment.
         """
         if milliseconds < 0 or jitter < 0:
             raise ValueError(f"delay of {milliseconds} ± {jitter} ms: neither may be negative")
-        pace = Pace(milliseconds / 1000, jitter / 1000, reorder)
+        if not 0 <= copied <= 100:
+            raise ValueError(f"copies of {copied} %: write 0 to 100")
+        pace = Pace(milliseconds / 1000, jitter / 1000, reorder, copied / 100)
         chosen = _ports_of(hosts)
         if not chosen:
             self._everywhere = pace
@@ -232,7 +235,7 @@ class Lab:
             self._bridge_port(port, "isolated on")
 
     def switched(self) -> dict[str, int]:
-        """What the user-space switch counted: frames held, overtaking, overflowed, refused."""
+        """What the user-space switch counted: frames held, copied, overtaking, lost and why."""
         return self._delays.counts()
 
     def _bridge_port(self, port: Port, setting: str) -> None:

@@ -33,11 +33,19 @@ HASTY = (
 class LabPeer:
     """One peer, named after its host; `start` runs it, and again after it was killed."""
 
-    def __init__(self, host: Host, seeds: Iterable[Host], keys: Path | None, sets: Sequence[str]):
+    def __init__(
+        self,
+        host: Host,
+        seeds: Iterable[Host],
+        keys: Path | None,
+        sets: Sequence[str],
+        zone: str = "",
+    ) -> None:
         self.host = host
         self.name = host.name
         self._options = PeerOptions(
             name=host.name,
+            zone=zone,
             seed=tuple(address_of(seed) for seed in seeds if seed is not host),
             bind=(f"0.0.0.0:{PORT}",),
             keys=str(keys or ""),
@@ -61,12 +69,12 @@ class LabPeer:
         """SIGKILL: the kernel closes its connections, and it says goodbye to nobody."""
         self.process.kill()
 
-    def ask(self, do: str) -> dict[str, Any]:
+    def ask(self, do: str, **arguments: object) -> dict[str, Any]:
         """Ask its control socket, as the `overlay` command does; ControlError while it starts."""
         found = sockets_of(self.host.folder / "zmq-overlay", self.name)
         if not found:
             raise ControlError(f"{self.name} does not listen yet")
-        answer: dict[str, Any] = ask(found[0], do, timeout=WITHIN)
+        answer: dict[str, Any] = ask(found[0], do, timeout=WITHIN, **arguments)
         return answer
 
     def view(self) -> dict[str, dict[str, Any]]:
@@ -100,11 +108,16 @@ def address_of(host: Host, network: str | None = None) -> str:
 
 
 def start_peers(
-    hosts: Sequence[Host], *, seeds: Iterable[Host], keys: Path | None, sets: Sequence[str] = ()
+    hosts: Sequence[Host],
+    *,
+    seeds: Iterable[Host],
+    keys: Path | None,
+    sets: Sequence[str] = (),
+    zone: str = "",
 ) -> list[LabPeer]:
     """Start a peer on each host, all at once; without `keys` they run insecure."""
     known = list(seeds)
-    return [LabPeer(host, known, keys, sets) for host in hosts]
+    return [LabPeer(host, known, keys, sets, zone) for host in hosts]
 
 
 def names(peers: Iterable[LabPeer | Host]) -> set[str]:

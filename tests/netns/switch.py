@@ -30,11 +30,15 @@ HELD_FRAMES = 20_000  # 30 MB; as in a router's queue, what comes on top is drop
 
 
 class Pace(NamedTuple):
-    """How long frames are held: `seconds` ± up to `jitter`; they overtake only with `reorder`."""
+    """How long frames are held: `seconds` ± up to `jitter`; they overtake only with `reorder`.
+
+    A share of them, `copied`, comes twice, the second as if it had been sent at that time, too.
+    """
 
     seconds: float = 0.0
     jitter: float = 0.0
     reorder: bool = False
+    copied: float = 0.0
 
 
 class Held(NamedTuple):
@@ -58,7 +62,7 @@ class DelayLines:
         self._last_due: dict[int, float] = {}
         self._held: list[Held] = []
         self._number = 0
-        self.counts = {"held": 0, "overflowed": 0, "refused": 0, "overtaking": 0}
+        self.counts = {"held": 0, "overflowed": 0, "refused": 0, "overtaking": 0, "copied": 0}
 
     @property
     def devices(self) -> list[int]:
@@ -97,10 +101,16 @@ class DelayLines:
         return self._held[0].due - now if self._held else None
 
     def _hold(self, port: int, device: int, frame: bytes, now: float) -> None:
+        pace = self._paces[port]
+        self._hold_once(port, pace, device, frame, now)
+        if pace.copied and self._rng.random() < pace.copied:
+            self.counts["copied"] += 1
+            self._hold_once(port, pace, device, frame, now)
+
+    def _hold_once(self, port: int, pace: Pace, device: int, frame: bytes, now: float) -> None:
         if len(self._held) >= HELD_FRAMES:
             self.counts["overflowed"] += 1
             return
-        pace = self._paces[port]
         due = now + max(0.0, pace.seconds + self._rng.uniform(-pace.jitter, pace.jitter))
         last = self._last_due.get(port, 0.0)
         if due < last:
@@ -132,8 +142,11 @@ def obey(lines: DelayLines, order: dict[str, object]) -> dict[str, int]:
     match order:
         case {"add": int(port)}:
             lines.add(port)
-        case {"pace": [float(seconds), float(jitter), bool(reorder)], "ports": list(ports)}:
-            lines.set_pace(ports, Pace(seconds, jitter, reorder))
+        case {
+            "pace": [float(seconds), float(jitter), bool(reorder), float(copied)],
+            "ports": list(ports),
+        }:
+            lines.set_pace(ports, Pace(seconds, jitter, reorder, copied))
         case {"counts": True}:
             pass
         case _:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import random
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -75,29 +77,54 @@ def test_loss_is_drawn_in_hundredths_of_a_percent() -> None:
         faults.lose(101)
 
 
-def test_a_frame_is_held_for_its_pace_and_a_full_line_drops(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(switch, "HELD_FRAMES", 2)
+@pytest.fixture
+def delay_line() -> Iterator[DelayLine]:
     network_end, far = os.pipe()
     near, host_end = os.pipe()
     os.set_blocking(near, False)
     taps = {"t1": near, "u1": far}
     lines = DelayLines(lambda name: taps[name], random.Random(1))
     lines.add(1)
+    yield DelayLine(lines, near, host_end, network_end)
+    for end in (network_end, far, near, host_end):
+        os.close(end)
+
+
+class DelayLine(NamedTuple):
+    """One port of the user-space switch, on pipes."""
+
+    lines: DelayLines
+    near: int
+    host_end: int
+    network_end: int
+
+    def send(self, now: float) -> None:
+        os.write(self.host_end, b"frame")
+        self.lines.take(self.near, now)
+
+
+def test_a_frame_is_held_for_its_pace_and_a_full_line_drops(
+    monkeypatch: pytest.MonkeyPatch, delay_line: DelayLine
+) -> None:
+    monkeypatch.setattr(switch, "HELD_FRAMES", 2)
+    lines = delay_line.lines
     lines.set_pace([1], Pace(0.5))
-    try:
-        for moment in (10.0, 10.1, 10.2):
-            os.write(host_end, b"frame")
-            lines.take(near, moment)
-        assert lines.counts["overflowed"] == 1
-        assert lines.release(10.0) == pytest.approx(0.5)
-        assert lines.release(10.55) == pytest.approx(0.05)
-        assert os.read(network_end, 100) == b"frame"
-        assert lines.release(10.6) is None
-    finally:
-        for end in (network_end, far, near, host_end):
-            os.close(end)
+    for moment in (10.0, 10.1, 10.2):
+        delay_line.send(moment)
+    assert lines.counts["overflowed"] == 1
+    assert lines.release(10.0) == pytest.approx(0.5)
+    assert lines.release(10.55) == pytest.approx(0.05)
+    assert os.read(delay_line.network_end, 100) == b"frame"
+    assert lines.release(10.6) is None
+
+
+def test_a_copied_frame_comes_twice(delay_line: DelayLine) -> None:
+    lines = delay_line.lines
+    lines.set_pace([1], Pace(0.5, copied=1.0))
+    delay_line.send(10.0)
+    assert lines.counts["copied"] == 1
+    assert lines.release(10.5) is None
+    assert os.read(delay_line.network_end, 100) == b"frameframe"
 
 
 def test_waiting_returns_what_it_found_and_says_what_it_missed() -> None:

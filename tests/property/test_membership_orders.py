@@ -167,13 +167,15 @@ def test_any_order_of_inputs_keeps_the_invariants(inputs: list[Any]) -> None:
 
 def view_of(claims: list[Record]) -> dict[str, tuple[int, int, State]]:
     """What somebody holds who heard these claims in this order, one by one."""
-    membership = Membership(
-        "me", RecordingEffects(), Random(1), MembershipSettings(), zone="z", contacts=[]
-    )
+    effects = RecordingEffects()
+    membership = Membership("me", effects, Random(1), MembershipSettings(), zone="z", contacts=[])
     membership.on_start(START / 1000, {})
     hear = membership.message_handlers()[Gossip]
     for claim in claims:
         hear("a", Gossip((claim,)), START / 1000)
+    for sequence, probe in list(membership._prober._probes.items()):
+        if probe.claim is not None:  # a verdict without a suspicion: nobody answers, so it is true
+            membership.on_timer(("wait", sequence), effects.timers["wait", sequence])
     return {
         record.name: (record.incarnation, record.life, record.state)
         for record in membership._core.table.records()

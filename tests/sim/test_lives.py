@@ -145,6 +145,17 @@ def test_a_partition_is_noticed_by_heartbeat_only_if_it_stays() -> None:
     assert world.at_node("b").links == [("lost", "a")]
 
 
+def test_each_end_notices_a_broken_link_once_though_both_spoke() -> None:
+    world = World("a", "b", network=NetworkModel(heartbeat_timeout=5.0))
+    world.tell("a", "b", 1)
+    world.tell("b", "a", 2)
+    world.run_for(1)
+    world.faults.add(Partition([["a"], ["b"]]))
+    world.run_for(6)
+    for here, there in (("a", "b"), ("b", "a")):
+        assert world.at_node(here).links == [("up", there), ("lost", there)]
+
+
 def test_a_crash_behind_a_partition_is_noticed_late() -> None:
     world = World("a", "b", network=NetworkModel(heartbeat_timeout=5.0))
     world.tell("a", "b", 1)

@@ -118,9 +118,13 @@ def test_the_same_seed_gives_the_same_trace_with_and_without_the_codec() -> None
 def test_the_benchmark_runs_and_its_bars_hold_even_when_small(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert main(["membership", "--quick", "--json", "--repeats", "1"]) == 0
+    sections = ("cost", "detection", "mistakes")  # of the simulator: real ones need a quiet machine
+    only = [word for section in sections for word in ("--only", section)]
+    assert main(["membership", "--quick", "--json", "--repeats", "1", *only]) == 0
     report = json.loads(capsys.readouterr().out)
     assert report["bench"] == "membership"
-    steady = [bar for bar in report["bars"] if not bar["name"].startswith("CPU")]
+    # With 5, 10 and 20 members views are complete within a round of gossip or two.
+    unsteady = ("CPU", "all views complete")
+    steady = [bar for bar in report["bars"] if not bar["name"].startswith(unsteady)]
     assert len(steady) >= 8
     assert [bar["name"] for bar in steady if not bar["holds"]] == []

@@ -13,7 +13,7 @@ from overlay.ids import NodeId
 from overlay.protocol import Event, Message
 from protocols.membership.config import MembershipSettings
 from protocols.membership.machine import Membership
-from protocols.membership.messages import Gossip
+from protocols.membership.messages import Gossip, Ping
 from protocols.membership.records import Record, State
 from tests.recording import Emit, Recorded, RecordingEffects, Send
 
@@ -88,6 +88,16 @@ class Member:
             self.membership.audit()
         return self.effects.drain()
 
+    def bury(self, src: NodeId, *names: NodeId) -> list[Recorded]:
+        """Hand it a verdict about members that were not suspected, and let it see for itself."""
+        effects = self.hear(src, Gossip(tuple(record(name, DEAD) for name in names)))
+        asked = sent(effects, Ping)
+        assert [one.to for one in asked] == list(names), "each must be asked"
+        for one in asked:
+            assert isinstance(one.msg, Ping)
+            effects += self.ring(("wait", one.msg.sequence))
+        return effects
+
     def refusal(self, src: NodeId, message: Message) -> str:
         """Hand it a bad message; why it was refused. Its view must not change."""
         before = self.membership.view.version
@@ -103,6 +113,13 @@ class Member:
         self._events[type(event)](event, self.now)
         self.membership.check_invariants()
         return self.effects.drain()
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass in which nothing happens to it."""
+        until = self.now + seconds
+        while self.now < until:
+            self.now = min(until, self.now + STEP)
+            self.membership.on_timer("nothing", self.now)
 
     def ring(self, key: Hashable) -> list[Recorded]:
         """Let time pass until that timer is due, as the driver does."""

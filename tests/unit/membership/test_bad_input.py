@@ -167,11 +167,12 @@ def test_a_verdict_says_nothing_but_the_verdict() -> None:
         forged = Record("a", BIRTH, state, 1, BIRTH + 9, ("tcp://evil:1",), (), False)
         member.hear("b", Gossip((forged,)))
         assert member.view("a") == record("a", state)
+        member.wait(MembershipSettings().suspicion_min)  # long enough for a verdict to follow
 
 
 def test_one_who_comes_back_to_a_full_zone_must_wait() -> None:
     member = Member("a", "b", settings=MembershipSettings(max_members=3))
-    member.hear("b", Gossip((record("a", DEAD),)))
+    member.bury("b", "a")
     member.hear("b", Gossip((record("c"),)))
     back = Gossip((record("a", incarnation=BIRTH + 1),))
     assert member.refusal("b", back) == "too-many-members"

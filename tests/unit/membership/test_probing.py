@@ -8,7 +8,16 @@ from overlay.protocol import LinkLost
 from protocols.membership.config import MembershipSettings
 from protocols.membership.events import MemberSuspected
 from protocols.membership.machine import Membership
-from protocols.membership.messages import Ack, Gossip, IndirectAck, Ping, PingRequest, Sync
+from protocols.membership.messages import (
+    Ack,
+    Gossip,
+    IndirectAck,
+    Ping,
+    PingRequest,
+    Sync,
+    SyncRecords,
+)
+from protocols.membership.probing import CROWD
 from tests.recording import CancelTimer, Recorded, Send, SetTimer
 from tests.unit.membership.member import (
     ALIVE,
@@ -231,6 +240,60 @@ def test_a_lost_link_makes_a_probe_under_way_urgent() -> None:
     effects = member.tell(LinkLost(target))
     assert sent(effects, Ping) == [(target, Ping(sequence, digest(member)))]
     assert len(sent(effects, PingRequest)) == LAN.helpers
+
+
+def lose_links(member: Member, names: list[str]) -> dict[str, int]:
+    """Let all these links break at once: the number of each probe that begins."""
+    numbers = {}
+    for name in names:
+        (ping,) = sent(member.tell(LinkLost(name)), Ping)
+        assert isinstance(ping.msg, Ping)
+        numbers[name] = ping.msg.sequence
+    return numbers
+
+
+def test_one_of_a_crowd_is_asked_directly_until_its_turn_comes() -> None:
+    names = [f"n{number}" for number in range(CROWD + 2)]
+    member = Member(*names)
+    numbers = lose_links(member, names[:CROWD])
+    effects = member.tell(LinkLost(names[-1]))
+    assert sent(effects, PingRequest) == [], "the network broke, not everybody"
+    (ping,) = sent(effects, Ping)
+    assert isinstance(ping.msg, Ping)
+    waiting = ("wait", ping.msg.sequence)
+    deadline = about(member.now + LAN.probe_timeout)
+    assert effects[-1] == SetTimer(waiting, deadline)
+    effects = member.ring(waiting)
+    assert effects == [SetTimer(waiting, about(member.now + LAN.probe_timeout))], "not yet"
+    member.hear(names[0], Ack(numbers[names[0]], 1, digest(member)))
+    assert len(sent(member.ring(waiting), PingRequest)) == LAN.helpers
+    assert member.tell(LinkLost(names[-1])) == [], "it is being asked"
+
+
+def test_a_regular_probe_never_waits_for_a_crowd() -> None:
+    names = [f"n{number}" for number in range(CROWD + 2)]
+    member = Member(*names)
+    target, sequence, _ = probe(member)
+    lose_links(member, [name for name in names if name != target][:CROWD])
+    assert len(sent(member.ring(("wait", sequence)), PingRequest)) == LAN.helpers
+
+
+def test_who_was_found_dead_by_others_is_asked_no_more() -> None:
+    member = Member(*"abcdefgh")
+    (sequence,) = lose_links(member, ["a"]).values()
+    member.hear("b", Gossip((record("a", DEAD),)))
+    assert ("wait", sequence) not in member.effects.timers
+    assert member.membership.counts.unanswered == 0
+
+
+def test_who_died_in_the_memory_of_a_peer_is_told_and_asked_without_helpers() -> None:
+    member = Member(*"abcdefgh")
+    effects = member.hear("b", SyncRecords(1, (record("a", DEAD),)))
+    (ping,) = sent(effects, Ping)
+    assert isinstance(ping.msg, Ping)
+    assert (ping.to, ping.msg.news) == ("a", (record("a", DEAD),))
+    assert sent(effects, PingRequest) == [], "it mostly lives"
+    assert len(sent(member.ring(("wait", ping.msg.sequence)), PingRequest)) == LAN.helpers
 
 
 @pytest.mark.parametrize("peer", ["stranger", "me", "dead"])

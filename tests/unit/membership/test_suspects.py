@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from overlay.protocol import LinkLost
 from protocols.membership.config import MembershipSettings
 from protocols.membership.events import (
     MemberFailed,
@@ -12,7 +13,7 @@ from protocols.membership.events import (
     MemberRefuted,
     MemberSuspected,
 )
-from protocols.membership.messages import Gossip, Ping, PingRequest
+from protocols.membership.messages import Ack, Gossip, Ping, PingRequest
 from protocols.membership.suspicion import suspicion_timeout
 from tests.recording import SetTimer
 from tests.unit.membership.member import (
@@ -151,11 +152,71 @@ def test_one_who_refuted_can_be_accused_again_from_the_start() -> None:
     assert deadline(member) == pytest.approx(LAN.suspicion_max + 2)
 
 
+VERDICT = Gossip((record("n0", DEAD),))
+
+
 def test_a_verdict_of_somebody_else_is_taken_and_a_false_one_taken_back() -> None:
     member = Member(*NAMES)
-    assert events(member.hear("n1", Gossip((record("n0", DEAD),)))) == [MemberFailed(ZONE, "n0")]
+    member.hear("n1", suspicion("n1"))
+    member.wait(LAN.suspicion_min / 2)
+    assert events(member.hear("n1", VERDICT)) == [MemberFailed(ZONE, "n0")]
     effects = member.hear("n0", Gossip((record("n0", ALIVE, BIRTH + 1),)))
     assert events(effects)[0] == MemberJoined(ZONE, "n0", BIRTH + 1)
+
+
+def doubted(member: Member) -> int:
+    """Hand it a verdict that must surprise it; the number of the question to the condemned."""
+    effects = member.hear("n1", VERDICT)
+    assert events(effects) == []
+    (question,) = [one for one in sent(effects, Ping) if one.to == "n0"]
+    assert isinstance(question.msg, Ping)
+    assert question.msg.news == (record("n0", DEAD),), "it is told, and can refute"
+    assert len(sent(effects, PingRequest)) == LAN.helpers
+    return question.msg.sequence
+
+
+def test_a_verdict_without_a_suspicion_is_not_believed_of_one_who_answers() -> None:
+    member = Member(*NAMES)
+    sequence = doubted(member)
+    refuted = record("n0", ALIVE, BIRTH + 1)
+    effects = member.hear("n0", Ack(sequence, 1, 0, (refuted,)))
+    assert events(effects) == []
+    assert ("wait", sequence) not in member.effects.timers
+    assert member.view("n0") == refuted
+    assert events(member.hear("n1", VERDICT)) == [], "it was about the past"
+
+
+def test_a_verdict_that_comes_together_with_its_suspicion_is_not_believed_at_once() -> None:
+    member = Member(*NAMES)
+    member.hear("n1", suspicion("n1", "n2", "n3", "n4"))
+    effects = member.hear("n1", VERDICT)
+    assert events(effects) == [], "both waited in a link while it was broken"
+    assert member.view("n0").state == SUSPECT
+
+
+def test_a_verdict_without_a_suspicion_is_believed_of_one_who_is_silent() -> None:
+    member = Member(*NAMES)
+    sequence = doubted(member)
+    effects = member.ring(("wait", sequence))
+    assert events(effects) == [MemberFailed(ZONE, "n0")]
+    assert member.view("n0") == record("n0", DEAD)
+
+
+def test_a_verdict_about_one_whose_link_is_lost_is_believed_at_once() -> None:
+    member = Member(*NAMES)
+    sequence = doubted(member)
+    assert events(member.tell(LinkLost("n0"))) == [MemberFailed(ZONE, "n0")]
+    assert ("wait", sequence) not in member.effects.timers
+    member = Member(*NAMES)
+    member.tell(LinkLost("n0"))
+    assert events(member.hear("n1", VERDICT)) == [MemberFailed(ZONE, "n0")]
+
+
+def test_an_accuser_believes_a_verdict() -> None:
+    member = Member(*NAMES)
+    core = member.membership._core
+    core.accuse("n0", False, core.clock.steady)
+    assert events(member.hear("n1", VERDICT))[-1:] == [MemberFailed(ZONE, "n0")]
 
 
 def test_a_goodbye_is_no_failure() -> None:
@@ -167,7 +228,7 @@ def test_a_goodbye_is_no_failure() -> None:
 
 def test_a_peer_that_missed_a_verdict_is_told() -> None:
     member = Member(*NAMES)
-    member.hear("n1", Gossip((record("n0", DEAD),)))
+    member.bury("n1", "n0")
     effects = member.hear("n2", Gossip((record("n0"),)))
     assert sent(effects, Gossip) == [("n2", Gossip((record("n0", DEAD),)))]
 

@@ -11,8 +11,9 @@ import zmq
 from overlay.errors import RemoteProtocolError
 from overlay.limits import Limits
 from overlay.net.config import NetSettings
-from overlay.net.inbound import Inbound, Session
+from overlay.net.inbound import Inbound
 from overlay.net.monitor import Happening, Monitor
+from overlay.net.session import Session
 from overlay.net.trust import OpenTrust, Trust
 from overlay.protocol import Message
 from overlay.wire.frames import Hello, Mark, Refusal, Welcome
@@ -114,6 +115,7 @@ class Desk:
         self.delivered: list[tuple[str, str, Any]] = []
         self.refused: Counter[str] = Counter()
         self.opened: list[str] = []
+        self.left: list[str] = []
         self.lost: list[tuple[str, str]] = []
         limits = limits or Limits()
         self.inbound = Inbound(
@@ -128,6 +130,8 @@ class Desk:
             deliver=self._deliver,
             refuse=self._refuse,
             opened=lambda session, hello: self.opened.append(session.name),
+            linked=lambda name: None,
+            left=lambda session: self.left.append(session.name),
             lost=lambda session, reason: self.lost.append((session.name, reason)),
             unix_now=lambda: 1_800_000_000.0,
         )

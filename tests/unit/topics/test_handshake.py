@@ -309,5 +309,5 @@ def test_a_stream_of_my_own_comes_to_me_too() -> None:
     node.subscribe()
     out = node.publisher()
     assert sends(node.end_tick()) == [
-        Send("me", Offer(*out.key, TOPIC, Mode.ACK, 1, 0, 4 << 20, 0))
+        Send("me", Offer(*out.key, TOPIC, Mode.ACK, 1, 0, out.config.window_bytes, 0))
     ]

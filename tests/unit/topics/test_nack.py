@@ -63,7 +63,7 @@ def test_an_accept_is_answered_with_where_its_interest_began() -> None:
     node.put(out, b"3")
     assert node.receive("b", Accept(*out.key, LIFE, 0)) == [Send("b", Begin(*out.key, 1))]
     assert node.receive("c", Accept(*out.key, LIFE, 0)) == [Send("c", Begin(*out.key, 3))]
-    replay = Accept(*out.key, LIFE, 0, 1, 2.0)
+    replay = Accept(*out.key, LIFE, 0, 1, 1.0)  # the last one before its interest began
     assert node.receive("c", replay) == [Send("c", Begin(*out.key, 2))]
 
 

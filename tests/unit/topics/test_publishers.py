@@ -51,7 +51,7 @@ def test_messages_of_a_tick_leave_together() -> None:
     assert sent == Send("b", data)
     assert timers == [SetTimer(("out", out.key), 0.15)]
     assert (node.counts.published, node.counts.chunks) == (3, 1)
-    assert out.left == 100_000, "a new chunk is open"
+    assert out.left == node.topics.config.chunk_bytes, "a new chunk is open"
 
 
 def test_a_message_that_does_not_fit_closes_the_chunk() -> None:

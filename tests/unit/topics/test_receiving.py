@@ -47,13 +47,13 @@ def test_what_comes_in_order_is_handed_over_at_once() -> None:
 
 
 def test_what_comes_early_waits_and_the_gap_is_told() -> None:
-    node = TopicsNode("pub", gap_delay=0.003)
+    node = TopicsNode("pub", gap_delay=0.003, resend_after=0.02)
     one, life = node.take_in()
     assert node.receive("pub", data(3, b"3")) == [SetTimer(GAP_TIMER, 0.003)]
     assert not one.queue
     (told, again) = node.pass_time(0.01)
     assert told == Send("pub", Ack("pub", STREAM, life, 0, ((1, 2),)))
-    assert again == SetTimer(GAP_TIMER, 0.003 + 0.15)
+    assert again == SetTimer(GAP_TIMER, 0.003 + 1.25 * 0.02)
     node.receive("pub", data(1, b"1", b"2"))
     assert read(one) == [b"1", b"2", b"3"]
 
