@@ -47,8 +47,9 @@ again with all that its source still keeps for the other. Departs from §3.2: no
 between gateways, since receivers and senders hold all of it anyway.
 
 Ends. A closed publisher says so with its last number, and lingers. A silent receiver is failed and
-told so; it knocks, and goes on where it was if that is still there, else after a Gap. A stream that
-falls silent ends with PublisherFailed at its subscribers.
+told so; it knocks, and goes on where it was if that is still there, else after a Gap; if it says
+nothing it is offered the stream once more after `handshake_within`. A stream that falls silent
+ends with PublisherFailed at its subscribers.
 
 Trust. A member of the zone, and a gateway, are believed in what they hand on for others. Refused,
 with these reasons: `may-not-publish`, `may-not-subscribe`, `bad-topic`, `ack-unsent`,

@@ -48,7 +48,8 @@ class TopicsSettings(Settings, frozen=True, kw_only=True):
 
     # -- packing --------------------------------------------------------------------------------
     chunk_bytes: Annotated[
-        int, bounded("bytes", KIB, 1 * MIB, "messages of one tick travel together, in such chunks")
+        int,
+        bounded("bytes", KIB, 512 * KIB, "messages of one tick travel together, in such chunks"),
     ] = 128 * KIB
     message_bytes: Annotated[
         int, bounded("bytes", KIB, 1 << 30, "longest message; see limits.message_bytes, too")

@@ -30,7 +30,7 @@ from protocols.topics import tree
 from protocols.topics.arrivals import Arrivals
 from protocols.topics.bridging import Bridge
 from protocols.topics.config import TopicConfig, TopicsSettings
-from protocols.topics.core import Core, May
+from protocols.topics.core import Core, May, everybody_may
 from protocols.topics.counts import TopicsCounts
 from protocols.topics.departures import Departures
 from protocols.topics.events import EMITTED, SubscriptionFailed
@@ -69,11 +69,6 @@ SWEEP = "sweep"
 SWEEP_EVERY = 1.0  # s between two looks for streams that fell silent, and gateways to call
 REMEMBERED_REPAIRS = 4096  # (receiver, chunk) that were sent again a moment ago
 CAPACITY = 1 << 22  # bytes that a subscription holds for its reader
-
-
-def everybody_may(_name: NodeId, _what: str, _topic: str) -> bool:
-    """Nobody's certificate says otherwise."""
-    return True
 
 
 class Topics(OverlayProtocol):
@@ -267,13 +262,15 @@ class Topics(OverlayProtocol):
             self.counts.stray += 1
             self.effects.send(src, Failed(*key_of(msg), GONE, msg.relay))
             return
-        stands_for_others = msg.relay and Seat(src, relay=True) in out.relations  # needs no right
-        if not stands_for_others and not self._core.may(src, "subscribe", out.topic):
-            raise RemoteProtocolError("may-not-subscribe", f"{src} to {out.topic!a}")
+        self._check_reader(src, out.topic, hands_on=out.hands_on(src, relay=msg.relay))
         if self._arrivals.starts_over(msg, now):
             return
         out.on_accept(src, msg, now)
         self._settle(out.key, now)
+
+    def _check_reader(self, src: NodeId, topic: str, *, hands_on: bool) -> None:
+        if not hands_on and not self._core.may(src, "subscribe", topic):
+            raise RemoteProtocolError("may-not-subscribe", f"{src} to {topic!a}")
 
     def _on_reject(self, src: NodeId, msg: Reject, now: float) -> None:
         out = self._departures.get(key_of(msg))
@@ -334,8 +331,7 @@ class Topics(OverlayProtocol):
             if stream is None:
                 return
         stream.on_data(msg.root, data, src, msg.hops, now)
-        if stream.over:
-            self._arrivals.settle(stream, now)
+        self._arrivals.settle(stream, now)
 
     def _on_ack(self, src: NodeId, msg: Ack, now: float) -> None:
         out = self._departures.get(key_of(msg))
@@ -352,6 +348,7 @@ class Topics(OverlayProtocol):
         if len(self._resent) > REMEMBERED_REPAIRS:
             self._resent.clear()
         if out is not None:
+            self._check_reader(src, out.topic, hands_on=out.hands_on(src, relay=msg.relay))
             out.on_nack(src, msg, now, self._resent)
             upstream = self._streams.get((*out.key, True))
             if upstream is not None and msg.gaps and msg.gaps[0][0] < out.history.oldest:
@@ -360,6 +357,7 @@ class Topics(OverlayProtocol):
             return
         stream = self._streams.get((msg.origin, msg.stream, False))
         if stream is not None and stream.mode is Mode.NACK:
+            self._check_reader(src, stream.topic, hands_on=False)
             stream.on_nack(src, msg.gaps)
         else:
             self.counts.stray += 1

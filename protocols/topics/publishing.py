@@ -7,7 +7,7 @@ from collections.abc import Callable
 from math import inf
 from typing import Any
 
-from overlay.errors import LocalProtocolError
+from overlay.errors import InvariantViolation, LocalProtocolError
 from overlay.ids import NodeId
 from protocols.topics.config import TopicConfig
 from protocols.topics.core import Core
@@ -217,9 +217,15 @@ class Publisher(Outgoing):
         self.left = 0 if self.closed else max(0, most)
 
     def _room(self) -> int:
-        """Bytes that history has room for; what is only kept for late joiners makes place."""
+        """Bytes that history has room for; what is only kept for late joiners makes place.
+
+        It does so for a chunk of a fair size: `_make_room` lets more of it go when it must.
+        """
         history, config = self.history, self.config
-        wanted = self.core.settings.chunk_bytes
+        messages = max(config.history_messages - config.keep, config.history_messages // 4)
+        wanted = min(
+            self.core.settings.chunk_bytes, config.history_bytes // 4, messages * ITEM_BYTES
+        )
         while True:
             messages = config.history_messages - history.messages
             room = min(config.history_bytes - history.bytes, messages * ITEM_BYTES)
@@ -396,6 +402,18 @@ class Publisher(Outgoing):
             if relation.acked < self.history.newest and self.mode is Mode.ACK:
                 self.fail(relation, "closed", now)
         self.core.effects.emit(StreamEnded(self.topic, self.key[1], complete))
+
+    def check_invariants(self) -> None:
+        """See the package's docstring."""
+        super().check_invariants()
+        held, config = self.history, self.config
+        bounded = self.mode in (Mode.ACK, Mode.NACK)
+        most = (config.history_messages, config.history_bytes)
+        if bounded and (held.messages > most[0] or held.bytes > most[1]):
+            raise InvariantViolation(
+                f"{self.core.me}: {held.messages} messages, {held.bytes} bytes of {self.topic} are"
+                f" kept: {most[0]} and {most[1]} are allowed"
+            )
 
 
 def _nobody_waits() -> None:

@@ -40,6 +40,7 @@ class Receivers(Stream):
         self.shunned: dict[Seat, str] = {}  # rejected us or failed, and did not call since
         self.orphans: dict[str, tuple[int, float]] = {}  # zones without a gateway: position, until
         self.linger_until = inf
+        self._try_again: dict[Seat, float] = {}  # when failed ones are offered it once more
         self._since: dict[NodeId, int] = {}  # nack: how far the stream was when they subscribed
 
     # -- what is left to publishers, relays and `sending.py` --------------------------------------
@@ -60,6 +61,10 @@ class Receivers(Stream):
     def gateways(self) -> list[NodeId]:
         """Who takes part for others."""
         return [seat.peer for seat, one in self.relations.items() if seat.relay and one.operational]
+
+    def hands_on(self, peer: NodeId, *, relay: bool) -> bool:
+        """Whether it takes part for others: then it needs no right of its own."""
+        return relay and Seat(peer, relay=True) in self.relations
 
     @abstractmethod
     def check(self, now: float) -> None:
@@ -183,6 +188,16 @@ class Receivers(Stream):
         if seat not in self.relations and self.has_begun:
             self._say_failed(seat, MOVED)  # harmless to who is no gateway
 
+    def _check_failed(self, now: float) -> float:
+        """Whoever failed a while ago, and is still interested, is greeted again; when is next?"""
+        due = [seat for seat, at in self._try_again.items() if now >= at]
+        for seat in due:
+            del self._try_again[seat]
+            self.shunned.pop(seat, None)
+        if due:
+            self.review(now)
+        return min(self._try_again.values(), default=inf)
+
     def on_accept(self, src: NodeId, msg: Accept, now: float) -> None:
         """A receiver takes part, or wants to hear once more where it begins."""
         if msg.have > self.history.newest:
@@ -242,6 +257,7 @@ class Receivers(Stream):
         if relation is None:
             return
         self.shunned[seat] = reason
+        self._try_again.pop(seat, None)
         if relation.inherited:
             self._orphan(relation, now)  # it is new in its office, and may hear of others yet
         else:
@@ -254,6 +270,7 @@ class Receivers(Stream):
         if relation is None:
             return
         self.shunned[seat] = "left"
+        self._try_again.pop(seat, None)
         fellows = [one for one in self.relations.values() if one.stands_for == relation.stands_for]
         if moved and seat.relay and len(fellows) == 1:
             self._orphan(relation, now)  # it may come back: what it lacks stays for a while
@@ -278,6 +295,9 @@ class Receivers(Stream):
         if self.relations.pop(relation.seat, None) is None:
             return
         self.shunned[relation.seat] = reason
+        # One that knows of the stream knocks; one whose offers were all lost cannot.
+        self._try_again[relation.seat] = now + self.core.settings.handshake_within
+        self._arm(self._try_again[relation.seat])
         self.core.counts.failed_subscribers += 1
         self._say_failed(relation.seat, reason)
         self.core.effects.emit(SubscriberFailed(self.topic, relation.peer, self.key[1], reason))

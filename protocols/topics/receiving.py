@@ -166,10 +166,10 @@ class Incoming:
         """Go on where an earlier life of this stream here had ended."""
         self._begin(expected, now)
 
-    def _wait_for_begin(self, msg: Data, now: float) -> None:
+    def _wait_for_begin(self, chunk: Chunk | None, now: float) -> None:
         """Nack mode: the first words may be lost; the sender knows since when we are interested."""
-        if msg.count:
-            self._keep(Chunk(msg.first, msg.count, msg.sent_at, msg.payload))
+        if chunk is not None:
+            self._keep(chunk)
         self._send_accept(now)
         self._arm_gap(now, self.core.settings.nack_again)
 
@@ -189,6 +189,7 @@ class Incoming:
         """Some messages, or only how far the stream is; `via` handed on what `source` sent."""
         if msg.first == 0 or msg.first + msg.count > LARGEST:
             raise RemoteProtocolError("data-nonsense", f"{msg.first}, {msg.count} messages")
+        chunk, items = self._read(msg)  # first of all: what is malformed changes nothing
         if msg.oldest:  # else it is a repair, by somebody who happens to have it
             if self.mode is not Mode.ACK:
                 self.source = source
@@ -202,25 +203,36 @@ class Incoming:
         last = msg.first + msg.count - 1
         order.newest = max(order.newest, last)
         if self.mode is Mode.UNORDERED:
-            self._on_unordered(msg, now)
+            self._on_unordered(msg, chunk, items, now)
             return
         if not self.begun:
             if self.mode is Mode.ACK:
                 self._send_accept(now)
                 return
             if self.mode is Mode.NACK:
-                self._wait_for_begin(msg, now)
+                self._wait_for_begin(chunk, now)
                 return
             self._begin(msg.first, now)
         if msg.flags & LAST:
             self.final, self.lost = last, bool(msg.flags & LOST)
-        if msg.count:
-            self._on_chunk(Chunk(msg.first, msg.count, msg.sent_at, msg.payload), now)
+        if chunk is not None:
+            self._on_chunk(chunk, items, now)
         if msg.flags & ASK and self.mode is Mode.ACK:
             self.core.effects.at_tick_end(self._ack)
         self._look(now)
 
-    def _on_chunk(self, chunk: Chunk, now: float) -> None:
+    def _read(self, msg: Data) -> tuple[Chunk | None, list[Any] | None]:
+        """What it brings, unpacked if somebody here needs that, or if it will have to wait."""
+        if not msg.count:
+            return None, None
+        chunk = Chunk(msg.first, msg.count, msg.sent_at, msg.payload)
+        expected = self.order.expected
+        needed = bool(self.subscriptions)
+        if self.mode is not Mode.UNORDERED:
+            needed = chunk.last >= expected and (needed or chunk.first != expected)
+        return chunk, unpack(chunk) if needed else None
+
+    def _on_chunk(self, chunk: Chunk, items: list[Any] | None, now: float) -> None:
         order = self.order
         if self.mode is Mode.NACK:
             self.repairs.pass_on(chunk)
@@ -230,13 +242,11 @@ class Incoming:
                 self._ack_soon(now)
             return
         if chunk.first <= order.expected:
-            if self._hand_over(chunk, now):
+            if self._hand_over(chunk, items, now):
                 if order.bytes:
                     self._drain(now)
                 return
             self.core.counts.held_back += 1
-        elif self.subscriptions:
-            unpack(chunk)  # what is malformed must not wait in the way of others
         self._keep(chunk)
 
     def _keep(self, chunk: Chunk) -> None:
@@ -253,21 +263,20 @@ class Incoming:
             while (chunk := order.first()) is not None:
                 if chunk.last < order.expected:
                     self.core.counts.duplicates += chunk.count
-                elif chunk.first > order.expected or not self._hand_over(chunk, now):
+                elif chunk.first > order.expected or not self._hand_over(chunk, None, now):
                     return
                 order.drop(chunk)
         finally:
             self._draining = False
 
-    def _hand_over(self, chunk: Chunk, now: float) -> bool:
+    def _hand_over(self, chunk: Chunk, items: list[Any] | None, now: float) -> bool:
         """Give what is next to everybody behind this node; False when somebody has no room."""
         if not self._has_room():
             return False
         order = self.order
         skip = order.expected - chunk.first
-        items: list[Any] | None = None
         if self.subscriptions or skip:
-            items = unpack(chunk)
+            items = unpack(chunk) if items is None else items
             if skip:
                 del items[:skip]
                 chunk = Chunk(order.expected, len(items), chunk.sent_at, pack(items))
@@ -303,17 +312,18 @@ class Incoming:
             else:
                 self.core.counts.dropped += chunk.count
 
-    def _on_unordered(self, msg: Data, now: float) -> None:
+    def _on_unordered(
+        self, msg: Data, chunk: Chunk | None, items: list[Any] | None, now: float
+    ) -> None:
         order = self.order
         if not self.begun:
             self._begin(msg.first, now)
         order.expected = order.newest + 1
         if msg.flags & LAST:
             self.final, self.lost = order.newest, bool(msg.flags & LOST)
-        if msg.count:
-            chunk = Chunk(msg.first, msg.count, msg.sent_at, msg.payload)
-            if self.subscriptions:
-                self._deliver(chunk, unpack(chunk))
+        if chunk is not None:
+            if items is not None:
+                self._deliver(chunk, items)
             if self.relay is not None:
                 self.relay.take(chunk, now)
         self._look(now)

@@ -73,10 +73,12 @@ class Repairs:
         check_ranges(src, gaps, 0)
         budget = self._core.settings.repair_bytes
         lacking: list[Range] = []
+        sent = 0  # up to this one, just now: a chunk may have several of the gaps
         for first, last in gaps:
-            for chunk in self._recent.overlapping(first, last):
+            for chunk in self._recent.overlapping(max(first, sent + 1), last):
                 if budget <= 0:
                     return
+                sent = chunk.last
                 budget -= len(chunk.payload)
                 self._send(src, chunk)
             if last >= expected or not len(self._recent):

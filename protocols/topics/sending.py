@@ -19,6 +19,8 @@ from protocols.topics.receivers import Receivers
 from protocols.topics.relation import Relation, Seat
 from protocols.topics.stream import FIRST_BEAT, check_ranges
 
+SHORTEST_PAUSE = 0.001  # s between two looks at what is due
+
 
 class Outgoing(Receivers):
     """What a publisher or a relay sends."""
@@ -119,6 +121,10 @@ class Outgoing(Receivers):
                 }
         if self.mode is Mode.ACK:
             self._bridge_hole(relation)
+            if msg.gaps and msg.gaps[0][0] <= relation.acked:
+                # It waits for what is gone: it was told so, but that was lost, or nobody read.
+                begin = Begin(*self.key, relation.acked + 1, seat.relay)
+                self.core.effects.send(src, begin)
             self._send_again(relation, msg.gaps, now)
             self.pump(relation, now)
             settings = self.core.settings
@@ -218,12 +224,13 @@ class Outgoing(Receivers):
                 self.settled(now)
             else:
                 due = min(due, until)
+        due = min(due, self._check_failed(now))
         if self.mode is not Mode.ACK:
             due = min(due, self._check_beat(now))
         if len(self.history) and self.mode is not Mode.ACK:
             self.trim(now)
         if due < inf:
-            self._arm(max(due, now + 0.001))
+            self._arm(max(due, now + SHORTEST_PAUSE))
 
     def _check_relation(self, relation: Relation, now: float) -> float:
         """Do what is due; returns when something is next."""
@@ -281,4 +288,11 @@ class Outgoing(Receivers):
                 raise InvariantViolation(
                     f"{self.core.me}: {relation.peer} lacks {relation.acked + 1} of {self.topic},"
                     f" which is gone: {history.oldest} is the oldest"
+                )
+            waits = relation.operational and relation.acked < relation.sent
+            late = self._timer_at > relation.ask_at + SHORTEST_PAUSE
+            if self.mode is Mode.ACK and waits and late:
+                raise InvariantViolation(
+                    f"{self.core.me}: {relation.peer} was sent {relation.sent} of {self.topic}, has"
+                    f" {relation.acked}, and no timer is set to ask it"
                 )
