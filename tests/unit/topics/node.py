@@ -21,7 +21,7 @@ from protocols.membership.events import (
 )
 from protocols.membership.records import Record, State
 from protocols.topics import Publisher, Subscription, TopicConfig, Topics, TopicsSettings
-from protocols.topics.machine import everybody_may
+from protocols.topics.core import everybody_may
 from protocols.topics.messages import Accept, Begin, Data, Offer
 from protocols.topics.modes import Mode
 from protocols.topics.names import word_of
