@@ -60,6 +60,9 @@ class Arrivals:
         self._check_origin(msg.origin, msg.topic)
         at: ArrivalKey = (msg.origin, msg.stream, msg.relay)
         past, stream = self._past.get(at), self.streams.get(at)
+        if not self._may_offer(src, msg):
+            self._core.counts.stray += 1  # or it is too early to know it: offers are repeated
+            return
         if (past is not None and past.final) or (stream is not None and stream.over):
             self._core.effects.send(src, Leave(*at))
             return
@@ -70,6 +73,19 @@ class Arrivals:
             return
         if stream is not None:
             stream.accept(src, msg, now)
+
+    def _may_offer(self, src: NodeId, msg: Offer) -> bool:
+        """Whether a node may send streams here: of this zone, or a gateway of another one."""
+        core = self._core
+        if src == core.me or src in core.members:
+            return True
+        return msg.relay and src in core.book.remote_gateways(msg.topic)
+
+    def is_from_stranger(self, stream: Incoming, src: NodeId) -> bool:
+        """Whether chunks of a stream come from somebody who has no part in it."""
+        if src == stream.source:
+            return False
+        return stream.relay is not None or (src != self._core.me and src not in self._core.members)
 
     def _is_served(self, stream: Incoming, src: NodeId, now: float) -> bool:
         """Whether a stream is in better hands: two gateways of a zone offer it, for a while."""
@@ -150,6 +166,9 @@ class Arrivals:
             return None
         if msg.mode == Mode.ACK:
             self._answer_stranger(src, msg, at, past)
+            return None
+        if src != self._core.me and src not in self._core.members:
+            self._core.counts.stray += 1
             return None
         self._check_origin(msg.origin, msg.topic)
         over = (past is not None and past.final) or bool(msg.flags & (LAST | RELAY))

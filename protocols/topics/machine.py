@@ -315,6 +315,9 @@ class Topics(OverlayProtocol):
             stream = self._arrivals.met(src, msg, now)
             if stream is None:
                 return
+        elif self._arrivals.is_from_stranger(stream, src):
+            self.counts.stray += 1
+            return
         stream.on_data(src, msg, src, 1, now)
         if stream.over:
             self._arrivals.settle(stream, now)

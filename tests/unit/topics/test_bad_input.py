@@ -213,11 +213,24 @@ def test_bad_patterns(pattern: str) -> None:
 
 
 def test_a_publisher_without_the_right_is_refused() -> None:
-    node = TopicsNode("pub", may=lambda name, what, topic: (name, what) != ("pub", "publish"))
+    def may(name: str, what: str, _topic: str) -> bool:
+        return (name, what) != ("pub", "publish")
+
+    node = TopicsNode("pub", "gateway", may=may)
     node.subscribe()
     assert node.refusal("pub", offer()) == "may-not-publish"
     assert node.refusal("pub", data(1, b"1", mode=Mode.NACK)) == "may-not-publish"
     assert node.refusal("gateway", data(1, b"1", mode=Mode.ORDERED)) == "may-not-publish"
+
+
+def test_who_is_no_member_and_no_gateway_of_another_zone_sends_nothing() -> None:
+    node = TopicsNode("pub")
+    one, _ = node.take_in()
+    node.receive("stranger", offer(), offer(relay=True), data(1, b"false"))
+    node.receive("stranger", data(1, b"false", mode=Mode.NACK, origin="stranger"))
+    assert node.counts.stray == 4
+    assert [stream.source for stream in node.topics.streams] == ["pub"]
+    assert not one.queue
 
 
 def test_too_many_streams() -> None:

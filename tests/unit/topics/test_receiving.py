@@ -229,6 +229,7 @@ def test_a_publisher_that_died_fails_soon_and_its_stream_may_go_on() -> None:
     node.receive("pub", data(1, b"1"))
     node.fails("pub")
     assert events(node.pass_time(3.0)) == [PublisherFailed(TOPIC, "pub", STREAM, "failed")]
+    node.says("pub")  # it is back
     (accept,) = sends(node.receive("pub", offer(start=2, newest=1)))
     assert accept.msg.have == 1, "it was only cut off"  # type: ignore[attr-defined]
     node.receive("pub", Begin("pub", STREAM, 2), data(2, b"2"))
