@@ -14,10 +14,12 @@ from overlay.scenario import Scenario, Stage
 from tests.sim.actors import witness
 
 
-def test_every_scenario_passes_under_some_seeds() -> None:
-    summary = campaign.run_campaign(campaign.plan([], 2), 1, lambda result: None)
+@pytest.mark.timeout(300)  # half a minute alone
+def test_every_scenario_passes_in_a_campaign_of_one_process() -> None:
+    """Once: `make test` runs all of them under many seeds besides."""
+    summary = campaign.run_campaign(campaign.plan([], 1), 1, lambda result: None)
     assert [result.failure for result in summary.failures] == []
-    assert summary.passed == 2 * len(registry.all_scenarios())
+    assert summary.passed == len(registry.all_scenarios())
 
 
 def test_workers_find_what_one_process_finds(capsys: pytest.CaptureFixture[str]) -> None:
