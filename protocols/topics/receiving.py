@@ -121,8 +121,9 @@ class Incoming:
         if now - self._asked_accept < self.core.settings.resend_after:
             return
         self._asked_accept = now
-        replay = self.replay()
         have = self.settled if self.begun else 0
+        # 0 says that we are new: who has begun, at the first message, wants all that there is.
+        replay = Replay.all() if self.begun and not have else self.replay()
         for_others = self.relay is not None
         accept = Accept(*self.key, self.receiver, have, replay.kind, replay.amount, for_others)
         self.core.effects.send(self.source, accept)

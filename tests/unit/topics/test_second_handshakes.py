@@ -1,0 +1,34 @@
+"""Who takes part again, or goes on for another one, gets all that is still there."""
+
+from __future__ import annotations
+
+from protocols.gateways.events import GatewayMoved
+from protocols.topics.messages import REPLAY_ALL, Accept, Begin, Offer
+from tests.unit.topics.node import LIFE, TOPIC, TopicsNode, offer, sends
+
+
+def test_who_was_promised_the_first_message_asks_for_it_again() -> None:
+    """`have` = 0 says that it is new; but it began at 1, and lacks all that is still there."""
+    node = TopicsNode("pub")
+    node.take_in()
+    node.pass_time(0.1)
+    ((_, accept),) = sends(node.receive("pub", offer(newest=5, start=6)), Accept)
+    assert isinstance(accept, Accept)
+    assert (accept.have, accept.replay) == (0, REPLAY_ALL)
+
+
+def test_a_closed_publisher_serves_the_successor_of_its_gateway() -> None:
+    node = TopicsNode("g1", "g2")
+    node.book.gateway = "g1"
+    publisher = node.publisher()
+    node.end_tick()
+    node.receive("g1", Accept(*publisher.key, LIFE, 0, REPLAY_ALL, 0.0, True))
+    node.put(publisher, b"1", b"2")
+    node.topics.close_publisher(publisher, node.now)
+    node.end_tick()
+    node.book.gateway = "g2"
+    done = node.hear(GatewayMoved(TOPIC, "g2"))
+    assert [(one.to, one.msg.start) for one in sends(done, Offer)] == [("g2", 1)]  # type: ignore[attr-defined]
+    done = node.receive("g2", Accept(*publisher.key, LIFE, 0, REPLAY_ALL, 0.0, True))
+    assert [one.msg for one in sends(done, Begin)] == [Begin(*publisher.key, 1, relay=True)]
+    assert publisher.relations, "what its predecessor lacked is served"
