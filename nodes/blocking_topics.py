@@ -424,8 +424,9 @@ class Subscription:
 
         async def end() -> None:
             self._inner.close()
-            if self._room is not None:
-                self._room.set()
+            room = self._room  # a reader may take it away at any moment
+            if room is not None:
+                room.set()
 
         try:
             self._thread.call(end, timeout=None)
