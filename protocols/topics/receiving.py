@@ -28,11 +28,13 @@ from protocols.topics.messages import (
     Data,
     Leave,
     Offer,
+    Range,
     StreamKey,
 )
 from protocols.topics.modes import Mode
 from protocols.topics.ordering import Order, weight
 from protocols.topics.packing import pack, unpack
+from protocols.topics.relation import Seat
 from protocols.topics.relaying import Relay
 from protocols.topics.repairing import Repairs
 from protocols.topics.subscription import Batch, Replay, Subscription
@@ -382,9 +384,9 @@ class Incoming:
             self._arm_gap(now, self.repairs.ask(order.gaps(), self.source))
         self._look(now)
 
-    def on_nack(self, src: NodeId, msg_gaps: tuple[tuple[int, int], ...]) -> None:
+    def on_nack(self, seat: Seat, gaps: tuple[Range, ...]) -> None:
         """Somebody lacks messages."""
-        self.repairs.on_nack(src, msg_gaps, self.order.expected)
+        self.repairs.on_nack(seat, gaps, self.order.expected)
 
     def _skip_to(self, start: int, reason: str, now: float) -> None:
         """What is missing before `start` never comes: say so; what is here is not lost."""

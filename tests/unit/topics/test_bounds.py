@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from protocols.gateways.events import GatewayAppointed
 from protocols.gateways.interface import RemoteGateway
-from protocols.topics.messages import Knock, Nack
+from protocols.topics.messages import RELAY, REPLAY_ALL, Accept, Begin, Knock, Nack
 from protocols.topics.modes import Mode
-from tests.unit.topics.node import TOPIC, TopicsNode, sends
+from tests.unit.topics.node import LIFE, STREAM, TOPIC, TopicsNode, data, offer, sends
 
 FAR = RemoteGateway("far", publishes=True, subscribes=True)
 
@@ -56,3 +57,22 @@ def test_a_link_that_is_gone_is_not_remembered() -> None:
     node.leaves("a")
     node.pass_time(0.01)
     assert not publisher._queues
+
+
+def test_what_a_gateway_gets_for_another_one_reaches_it_as_a_gateway() -> None:
+    """It has nothing any more of what the far one lacks, and asks the publisher for it."""
+    node = TopicsNode("pub")
+    node.book.gateway = "me"
+    node.book.remote = {"fg": FAR}
+    node.hear(GatewayAppointed(TOPIC))
+    key = ("pub", STREAM)
+    node.receive("pub", offer(relay=True, mode=Mode.NACK))
+    node.receive("pub", Begin(*key, 1, relay=True))
+    node.receive("fg", Accept(*key, LIFE, 0, REPLAY_ALL, 0.0, True))
+    node.receive("pub", data(1, b"1", mode=Mode.NACK, flags=RELAY))
+    node.now = 100.0  # history_age is over
+    node.receive("pub", data(2, b"2", mode=Mode.NACK, flags=RELAY, sent_at=100.0))
+    lack = Nack(*key, ((1, 1),), relay=True)
+    assert ("pub", lack) in sends(node.receive("fg", lack))
+    done = node.receive("pub", data(1, b"1", mode=Mode.NACK, flags=RELAY))
+    assert sends(done) == [("fg", data(1, b"1", mode=Mode.NACK, oldest=0, flags=RELAY))]
