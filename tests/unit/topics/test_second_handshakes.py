@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from protocols.gateways.events import GatewayMoved
-from protocols.topics.messages import REPLAY_ALL, Accept, Begin, Offer
-from tests.unit.topics.node import LIFE, TOPIC, TopicsNode, offer, sends
+from protocols.gateways.events import GatewayAppointed, GatewayMoved
+from protocols.gateways.interface import RemoteGateway
+from protocols.topics.messages import RELAY, REPLAY_ALL, Accept, Ack, Begin, Data, Offer
+from tests.unit.topics.node import LIFE, STREAM, TOPIC, TopicsNode, data, offer, sends
 
 
 def test_who_was_promised_the_first_message_asks_for_it_again() -> None:
@@ -32,3 +33,22 @@ def test_a_closed_publisher_serves_the_successor_of_its_gateway() -> None:
     done = node.receive("g2", Accept(*publisher.key, LIFE, 0, REPLAY_ALL, 0.0, True))
     assert [one.msg for one in sends(done, Begin)] == [Begin(*publisher.key, 1, relay=True)]
     assert publisher.relations, "what its predecessor lacked is served"
+
+
+def test_a_receiver_that_heard_more_from_a_predecessor_is_no_liar() -> None:
+    """Its new gateway did not get as far yet: what is here of its gaps is sent."""
+    node = TopicsNode("b")
+    node.book.gateway = "me"
+    node.book.remote = {"fg": RemoteGateway("far", publishes=True, subscribes=True)}
+    node.says("b", TOPIC)
+    node.hear(GatewayAppointed(TOPIC))
+    key = ("pub", STREAM)
+    node.receive("fg", offer(relay=True))
+    node.receive("fg", Begin(*key, 1, relay=True))
+    node.receive("b", Accept(*key, LIFE, 0))
+    node.receive("fg", data(1, b"1", flags=RELAY), data(2, b"2", flags=RELAY))
+    done = node.receive("b", Ack(*key, LIFE, 1, ((2, 9),)))
+    assert sends(done, Data) == [("b", data(2, b"2"))]
+    node.receive("b", Ack(*key, LIFE, 12))
+    (stream,) = node.topics.streams
+    assert stream.settled == 2, "all that came here"
