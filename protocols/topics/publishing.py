@@ -293,7 +293,7 @@ class Publisher(Outgoing):
             self._held = True
             core.effects.set_timer(("room", self.key), now + LOOK_EVERY)
             return True
-        peers = core.links.neighbours() if self._in_tree else self._targets
+        peers = (*(core.links.neighbours() if self._in_tree else self._targets), *self.gateways())
         full = False
         if self._queues:
             self._queues = {peer: self._queues[peer] for peer in peers if peer in self._queues}

@@ -6,7 +6,7 @@ from protocols.gateways.events import GatewayAppointed
 from protocols.gateways.interface import RemoteGateway
 from protocols.topics.messages import RELAY, REPLAY_ALL, Accept, Begin, Knock, Nack
 from protocols.topics.modes import Mode
-from tests.unit.topics.node import LIFE, STREAM, TOPIC, TopicsNode, data, offer, sends
+from tests.unit.topics.node import LIFE, SIZE, STREAM, TOPIC, TopicsNode, data, offer, sends
 
 FAR = RemoteGateway("far", publishes=True, subscribes=True)
 
@@ -76,3 +76,17 @@ def test_what_a_gateway_gets_for_another_one_reaches_it_as_a_gateway() -> None:
     assert ("pub", lack) in sends(node.receive("fg", lack))
     done = node.receive("pub", data(1, b"1", mode=Mode.NACK, flags=RELAY))
     assert sends(done) == [("fg", data(1, b"1", mode=Mode.NACK, oldest=0, flags=RELAY))]
+
+
+def test_without_acks_a_full_link_to_a_gateway_is_waited_for_too() -> None:
+    node = TopicsNode("g")
+    node.book.gateway = "g"
+    publisher = node.publisher(reliability="nack")
+    node.end_tick()
+    node.receive("g", Accept(*publisher.key, LIFE, 0, REPLAY_ALL, 0.0, True))
+    node.effects.backlogs = {"g": 1 << 30}
+    node.put(publisher, b"1")
+    assert not publisher.put(b"2", SIZE, node.now)
+    node.effects.backlogs = {}
+    node.pass_time(0.01)
+    assert publisher.put(b"2", SIZE, node.now)
