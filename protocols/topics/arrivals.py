@@ -140,7 +140,7 @@ class Arrivals:
         past = self._past.pop(stream.id, None)
         if past is not None:
             stream.receiver = past.receiver
-            stream.resume_at(past.expected, now)
+            stream.begin(past.expected, now)
 
     def call_for(self, stream: Incoming, now: float, *others: NodeId) -> None:
         """Ask whoever may send a stream for an offer: its source does not."""

@@ -77,6 +77,7 @@ class Incoming:
         self._acked = 0
         self._ack_armed = False
         self._asked_accept = -inf
+        self._promised_by: NodeId | None = None  # who sent the last Begin
         self._gap_armed = False
         self._draining = False
 
@@ -146,16 +147,18 @@ class Incoming:
         if src != self.source:
             self.core.counts.stray += 1
             return
+        self._promised_by = src
         if not self.begun:
             # What is here already counts, though it was sent before we were known there.
             first = self.order.first()
-            self._begin(start if first is None else min(start, first.first), now)
+            self.begin(start if first is None else min(start, first.first), now)
         elif start > self.order.expected:
             self._skip_to(start, "gone", now)
         self._drain(now)
         self._look(now)
 
-    def _begin(self, start: int, now: float) -> None:
+    def begin(self, start: int, now: float) -> None:
+        """Go on from there: its sender says so, or an earlier life of it here ended there."""
         start = max(start, 1)
         self.order.expected = start
         self.order.newest = max(self.order.newest, start - 1)
@@ -164,10 +167,6 @@ class Incoming:
             self.relay.begin(start, now)
         if self.subscriptions:
             self.core.effects.emit(PublisherAppeared(self.topic, *self.key))
-
-    def resume_at(self, expected: int, now: float) -> None:
-        """Go on where an earlier life of this stream here had ended."""
-        self._begin(expected, now)
 
     def _wait_for_begin(self, chunk: Chunk | None, now: float) -> None:
         """Nack mode: the first words may be lost; the sender knows since when we are interested."""
@@ -182,7 +181,7 @@ class Incoming:
             self._send_accept(now)
             self._arm_gap(now, self.core.settings.nack_again)
             return
-        self._begin(self.order.next_after_gap(), now)
+        self.begin(self.order.next_after_gap(), now)
         self._drain(now)
         self._look(now)
 
@@ -199,7 +198,8 @@ class Incoming:
             if source == self.source:
                 self.heard_at = now
                 self.lost_at = None
-                self.oldest = max(self.oldest, msg.oldest)
+                if self.mode is not Mode.ACK or source == self._promised_by:
+                    self.oldest = max(self.oldest, msg.oldest)  # else it may get more for us yet
                 self._attach(now)  # what said otherwise was late
             self.repairs.via, self.repairs.hops = via, hops
         order = self.order
@@ -215,7 +215,7 @@ class Incoming:
             if self.mode is Mode.NACK:
                 self._wait_for_begin(chunk, now)
                 return
-            self._begin(msg.first, now)
+            self.begin(msg.first, now)
         if msg.flags & LAST:
             self.final, self.lost = last, bool(msg.flags & LOST)
         if chunk is not None:
@@ -320,7 +320,7 @@ class Incoming:
     ) -> None:
         order = self.order
         if not self.begun:
-            self._begin(msg.first, now)
+            self.begin(msg.first, now)
         order.expected = order.newest + 1
         if msg.flags & LAST:
             self.final, self.lost = order.newest, bool(msg.flags & LOST)

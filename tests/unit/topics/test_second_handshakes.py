@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from protocols.gateways.events import GatewayAppointed, GatewayMoved
 from protocols.gateways.interface import RemoteGateway
+from protocols.topics import Gap
 from protocols.topics.messages import RELAY, REPLAY_ALL, Accept, Ack, Begin, Data, Offer
-from tests.unit.topics.node import LIFE, STREAM, TOPIC, TopicsNode, data, offer, sends
+from tests.unit.topics.node import LIFE, STREAM, TOPIC, TopicsNode, data, events, offer, read, sends
 
 
 def test_who_was_promised_the_first_message_asks_for_it_again() -> None:
@@ -52,3 +53,19 @@ def test_a_receiver_that_heard_more_from_a_predecessor_is_no_liar() -> None:
     node.receive("b", Ack(*key, LIFE, 12))
     (stream,) = node.topics.streams
     assert stream.settled == 2, "all that came here"
+
+
+def test_what_a_new_gateway_lacks_is_no_gap_before_it_said_so() -> None:
+    """It may begin again for this receiver: what it tells all others comes too early."""
+    node = TopicsNode("g1", "g2")
+    one = node.subscribe()
+    node.receive("g1", offer())
+    node.receive("g1", Begin("pub", STREAM, 1), data(1, b"1", b"2"))
+    node.book.gateway = "g2"
+    ((_, accept),) = sends(node.receive("g2", offer(newest=4, start=5)), Accept)
+    assert isinstance(accept, Accept)
+    assert accept.have == 2
+    node.receive("g2", data(4, b"4", oldest=4))
+    assert not [event for event in events(node.pass_time(0.2)) if isinstance(event, Gap)]
+    node.receive("g2", Begin("pub", STREAM, 3), data(3, b"3", oldest=3))
+    assert read(one) == [b"1", b"2", b"3", b"4"]
