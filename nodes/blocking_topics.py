@@ -8,6 +8,7 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from concurrent.futures import Future
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 import trio
@@ -352,12 +353,22 @@ class Subscription:
                 if batch is None:
                     if self._ended:
                         return
-                    self._waiters.append(lambda: loop.call_soon_threadsafe(_resolve, news))  # noqa: B023
+                    wake = partial(loop.call_soon_threadsafe, _resolve, news)
+                    self._waiters.append(wake)
             if batch is None:
-                async with asyncio.timeout(self.timeout):
-                    await news
+                try:
+                    async with asyncio.timeout(self.timeout):
+                        await news
+                finally:
+                    self._forget(wake)
                 continue
             self._half_read = HalfRead(batch)
+
+    def _forget(self, wake: Callable[[], object]) -> None:
+        """Nobody waits for that any more; a topic where nothing comes must not collect them."""
+        with self._change:
+            if wake in self._waiters:
+                self._waiters.remove(wake)
 
     def _next(self, timeout: float | None) -> Batch | None:
         with self._change:
@@ -424,8 +435,9 @@ class Subscription:
 
         async def end() -> None:
             self._inner.close()
-            if self._room is not None:
-                self._room.set()
+            room = self._room  # a reader may take it away at any moment
+            if room is not None:
+                room.set()
 
         try:
             self._thread.call(end, timeout=None)

@@ -254,6 +254,7 @@ class _Unopened:
     receivers: tuple[NodeId, ...] = ()
     next_number = 1
     floor = 0
+    chunk_bytes = 1
 
     def __init__(self, topic: str) -> None:
         self._topic = topic
@@ -267,7 +268,7 @@ class _Unopened:
         """Nobody."""
         return ()
 
-    put = put_many = ask_all = check_size = _refuse
+    put = put_all = put_many = ask_all = check_size = _refuse
 
 
 def topic_config(config: TopicConfig | None, options: Mapping[str, Any]) -> TopicConfig:

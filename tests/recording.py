@@ -74,6 +74,7 @@ class RecordingEffects(Effects):
     def __init__(self) -> None:
         self.recorded: list[Recorded] = []
         self.timers: dict[Hashable, float] = {}  # what is set now
+        self.backlogs: dict[NodeId, int] = {}  # what waits for links, as a test says
 
     def drain(self) -> list[Recorded]:
         """Return what was recorded since the last time."""
@@ -83,6 +84,10 @@ class RecordingEffects(Effects):
     def send(self, to: NodeId | Sequence[NodeId], msg: Message) -> None:
         """Record it once per peer."""
         self.recorded += [Send(peer, msg) for peer in ((to,) if isinstance(to, str) else to)]
+
+    def backlog(self, to: NodeId) -> int:
+        """What the test says."""
+        return self.backlogs.get(to, 0)
 
     def cast(self, address: UdpAddress | Group, msg: Message) -> None:
         """Record it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -134,8 +135,9 @@ def source(
         content = file.read_bytes()
         return batched(repeat(content, count or 1), len(content))
     if texts:
-        longest = max(map(len, texts))
-        return batched(chain.from_iterable(repeat(texts, count or 1)), longest)
+        words = [_text(os.fsencode(text)) for text in texts]  # Python takes in no other bytes
+        longest = max(map(len, words))
+        return batched(chain.from_iterable(repeat(words, count or 1)), longest)
     if count is not None:
         return batched((f"{k + 1} ".encode().ljust(size, b".")[:size] for k in range(count)), size)
     return lines(sys.stdin.buffer)

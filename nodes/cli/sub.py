@@ -214,17 +214,21 @@ def _readable(item: Any) -> str:
 
 
 def print_as_json(batch: Batch) -> None:
-    """For programs: a line each; a message of bytes is in base64, under that name."""
+    """For programs: a line each; a message of bytes is in base64, under that name.
+
+    What JSON cannot say is `msgpack`: the message in MessagePack, in base64.
+    """
     for sequence, item in enumerate(batch.items, batch.first):
-        print_json(
-            {
-                "topic": batch.topic,
-                "publisher": batch.publisher,
-                "sequence": sequence,
-                "sent_at": batch.sent_at,
-                "base64" if isinstance(item, bytes) else "data": item,
-            }
-        )
+        heading = {
+            "topic": batch.topic,
+            "publisher": batch.publisher,
+            "sequence": sequence,
+            "sent_at": batch.sent_at,
+        }
+        try:
+            print_json(heading | {"base64" if isinstance(item, bytes) else "data": item})
+        except (TypeError, ValueError):
+            print_json(heading | {"msgpack": _encode(item)})
     sys.stdout.flush()
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nodes.cli.asking import the_one
+from nodes.cli.output import complain
 from nodes.control import sockets
 from nodes.folders import runtime_folder
 from overlay.errors import ConfigError
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from nodes.blocking import Peer
 
 Words = list[str] | None
+
+JOINED_WITHIN = 3.0  # s, then people are told that it takes long
 
 Seeds = Annotated[
     Words, typer.Option("--seed", help="Join as a peer of its own, which meets HOST:PORT.")
@@ -58,5 +61,9 @@ def own_peer(seeds: Words, own: dict[str, Any]) -> Iterator[Peer]:
 
     options = {key: value for key, value in own.items() if value}
     with Peer(seeds=seeds or (), control=False, **options) as peer:
-        peer.joined()
+        try:
+            peer.joined(timeout=JOINED_WITHIN)
+        except TimeoutError:
+            complain(f"{peer.name} found no way into its zone over {', '.join(seeds or ())} so far")
+            peer.joined()
         yield peer

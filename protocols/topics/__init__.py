@@ -51,10 +51,10 @@ told so; it knocks, and goes on where it was if that is still there, else after 
 nothing it is offered the stream once more after `handshake_within`. A stream that falls silent
 ends with PublisherFailed at its subscribers.
 
-Trust. A member of the zone, and a gateway, are believed in what they hand on for others; streams
-of anybody else are counted as `stray`. Refused, with these reasons: `may-not-publish`, `may-not-subscribe`, `bad-topic`, `ack-unsent`,
-`accept-unsent`, `range-nonsense`, `data-nonsense`, `malformed-chunk`, `range-elsewhere`,
-`range-too-wide`, `hop-limit`, `too-many-streams`.
+Trust. A member of the zone, and a gateway, are believed in what they hand on for others; streams of
+anybody else are counted as `stray`. Refused, with these reasons: `may-not-publish`,
+`may-not-subscribe`, `bad-topic`, `ack-unsent`, `accept-unsent`, `range-nonsense`, `data-nonsense`,
+`malformed-chunk`, `range-elsewhere`, `range-too-wide`, `hop-limit`, `too-many-streams`.
 
 Invariants (`check_invariants`; the scenarios in nodes/scenarios/topics.py look at whole histories)
 - In ack mode nothing that a receiver lacks leaves the history, unless it is told.

@@ -34,6 +34,7 @@ QUIET = 2.5  # × heartbeat without a word, then a receiver asks for offers
 class Past(NamedTuple):
     """Where a stream that arrived here ended."""
 
+    topic: str
     expected: int
     final: bool  # it was complete: whatever comes now is a late copy
     receiver: int
@@ -139,7 +140,7 @@ class Arrivals:
         past = self._past.pop(stream.id, None)
         if past is not None:
             stream.receiver = past.receiver
-            stream.resume_at(past.expected, now)
+            stream.begin(past.expected, now)
 
     def call_for(self, stream: Incoming, now: float, *others: NodeId) -> None:
         """Ask whoever may send a stream for an offer: its source does not."""
@@ -212,14 +213,22 @@ class Arrivals:
             wanted = stream.relay is None and self._subscriptions.matches(one, stream.topic)
             if wanted and one.admit(stream.key[0], stream.topic):
                 stream.subscriptions.append(one)
-        self._past = {key: past for key, past in self._past.items() if past.final}
+        self._past = {
+            key: past
+            for key, past in self._past.items()
+            if past.final or not self._subscriptions.is_only(one, past.topic)
+        }
 
     def unsubscribed(self, one: Subscription, now: float) -> None:
         """A subscription ended; streams that nobody else wants are left."""
         for stream in list(self.streams.values()):
             if one in stream.subscriptions:
                 stream.subscriptions.remove(one)
-                self.leave_if_idle(stream, now)
+                if stream.subscriptions and one.held:
+                    stream.resume(now)  # the others wait for it no longer
+                    self.settle(stream, now)
+                else:
+                    self.leave_if_idle(stream, now)
 
     def leave_if_idle(self, stream: Incoming, now: float) -> None:
         """Nobody here wants it any more: tell its sender."""
@@ -268,7 +277,9 @@ class Arrivals:
             self._core.effects.cancel_timer((kind, stream.id))
         if stream.begun and (final or stream.relay is None):
             until = now + self._core.settings.remember
-            self._past[stream.id] = Past(stream.order.expected, final, stream.receiver, until)
+            self._past[stream.id] = Past(
+                stream.topic, stream.order.expected, final, stream.receiver, until
+            )
 
     def sweep(self, now: float) -> None:
         """End streams that fell silent, and forget where long ended ones had come to."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from math import inf
 
 from overlay.ids import NodeId
 from protocols.topics.core import Core
@@ -24,7 +23,7 @@ class Bridge:
         self._core = core
         self._departures = departures
         self._topics: dict[str, None] = {}  # for which this node stands
-        self._knocked: dict[tuple[str, NodeId], float] = {}  # when somebody was called last
+        self._knocked: dict[tuple[str, NodeId], float] = {}  # who was called a moment ago, and when
 
     def appointed(self, topic: str) -> None:
         """This node stands for its zone in a topic."""
@@ -90,6 +89,8 @@ class Bridge:
 
     def call_all(self, streams: Iterable[Incoming], now: float) -> None:
         """Ask for streams that should be here and are not: the first call may be lost."""
+        again = self._core.settings.offer_every * KNOCK_AGAIN
+        self._knocked = {pair: at for pair, at in self._knocked.items() if now - at < again}
         arriving: dict[str, dict[NodeId, None]] = {}
         for stream in streams:
             if stream.relay is not None and stream.relay.attached:
@@ -113,7 +114,6 @@ class Bridge:
         for peer in wanted:
             if peer == self._core.me or peer in known:
                 continue
-            again = self._core.settings.offer_every * KNOCK_AGAIN
-            if now - self._knocked.get((topic, peer), -inf) >= again:
+            if (topic, peer) not in self._knocked:
                 self._knocked[topic, peer] = now
                 self._core.effects.send(peer, Knock(topic))

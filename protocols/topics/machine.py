@@ -355,13 +355,13 @@ class Topics(OverlayProtocol):
             out.on_nack(src, msg, now, self._resent)
             upstream = self._streams.get((*out.key, True))
             if upstream is not None and msg.gaps and msg.gaps[0][0] < out.history.oldest:
-                upstream.on_nack(src, msg.gaps)
+                upstream.on_nack(Seat(src, msg.relay), msg.gaps)
                 upstream.repairs.ask_upstream(msg.gaps, upstream.source)
             return
         stream = self._streams.get((msg.origin, msg.stream, False))
         if stream is not None and stream.mode is Mode.NACK:
             self._check_reader(src, stream.topic, hands_on=False)
-            stream.on_nack(src, msg.gaps)
+            stream.on_nack(Seat(src), msg.gaps)
         else:
             self.counts.stray += 1
 

@@ -1,22 +1,16 @@
-"""What a topic's name hashes to: its place in the key space, and its short word in attributes."""
+"""What a topic's name is called in attributes: a part of its id, as a number or as a short word."""
 
 from __future__ import annotations
 
 from base64 import urlsafe_b64encode
 from functools import lru_cache
 
-from overlay.ids import VID_BITS, Vid, key_of
+from overlay.ids import VID_BITS
+from protocols.gateways.interface import topic_id
 
-SALT = "topic:"  # a topic and a node of one name have different places
 HASH_BITS = 64
 WORD_CHARACTERS = 11  # 64 bits in base64, without its padding
 REMEMBERED_NAMES = 16_384  # covers a simulation of 10,000 topics, whose nodes then share the words
-
-
-@lru_cache(maxsize=REMEMBERED_NAMES)
-def topic_id(name: str) -> Vid:
-    """Where a topic falls in the key space: every node computes the same place unasked."""
-    return key_of(SALT + name)
 
 
 def hash_of(topic: str) -> int:

@@ -136,7 +136,7 @@ class Publisher(Outgoing):
         while done < len(items):
             upto = bisect_right(ends, taken + self.left, lo=done)
             upto = min(upto, done + MOST_ITEMS - len(self.items))
-            if upto == done:
+            if upto <= done:  # the fast path does not count messages
                 if self.items:
                     self._close_chunk(now)
                     continue
@@ -293,8 +293,10 @@ class Publisher(Outgoing):
             self._held = True
             core.effects.set_timer(("room", self.key), now + LOOK_EVERY)
             return True
-        peers = core.links.neighbours() if self._in_tree else self._targets
+        peers = (*(core.links.neighbours() if self._in_tree else self._targets), *self.gateways())
         full = False
+        if self._queues:
+            self._queues = {peer: self._queues[peer] for peer in peers if peer in self._queues}
         for peer in peers:
             waits = core.effects.backlog(peer)
             if waits <= (window // 2 if self._held else window):

@@ -102,8 +102,10 @@ class Receivers(Stream):
             else:
                 gone |= self._let_go(relation, now)
         for seat, stands_for in wanted.items():
-            if seat in self.relations or seat in self.shunned or self.ended:
+            if seat in self.relations or seat in self.shunned:
                 continue
+            if self.ended and stands_for not in self.orphans:
+                continue  # nothing follows; but who goes on for a gateway gets what that one lacks
             if self.mode is Mode.ACK or seat.relay:
                 self._discover(seat, stands_for, now)
         if gone:

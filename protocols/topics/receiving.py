@@ -28,11 +28,13 @@ from protocols.topics.messages import (
     Data,
     Leave,
     Offer,
+    Range,
     StreamKey,
 )
 from protocols.topics.modes import Mode
 from protocols.topics.ordering import Order, weight
 from protocols.topics.packing import pack, unpack
+from protocols.topics.relation import Seat
 from protocols.topics.relaying import Relay
 from protocols.topics.repairing import Repairs
 from protocols.topics.subscription import Batch, Replay, Subscription
@@ -75,6 +77,7 @@ class Incoming:
         self._acked = 0
         self._ack_armed = False
         self._asked_accept = -inf
+        self._promised_by: NodeId | None = None  # who sent the last Begin
         self._gap_armed = False
         self._draining = False
 
@@ -121,8 +124,9 @@ class Incoming:
         if now - self._asked_accept < self.core.settings.resend_after:
             return
         self._asked_accept = now
-        replay = self.replay()
         have = self.settled if self.begun else 0
+        # 0 says that we are new: who has begun, at the first message, wants all that there is.
+        replay = Replay.all() if self.begun and not have else self.replay()
         for_others = self.relay is not None
         accept = Accept(*self.key, self.receiver, have, replay.kind, replay.amount, for_others)
         self.core.effects.send(self.source, accept)
@@ -143,16 +147,18 @@ class Incoming:
         if src != self.source:
             self.core.counts.stray += 1
             return
+        self._promised_by = src
         if not self.begun:
             # What is here already counts, though it was sent before we were known there.
             first = self.order.first()
-            self._begin(start if first is None else min(start, first.first), now)
+            self.begin(start if first is None else min(start, first.first), now)
         elif start > self.order.expected:
             self._skip_to(start, "gone", now)
         self._drain(now)
         self._look(now)
 
-    def _begin(self, start: int, now: float) -> None:
+    def begin(self, start: int, now: float) -> None:
+        """Go on from there: its sender says so, or an earlier life of it here ended there."""
         start = max(start, 1)
         self.order.expected = start
         self.order.newest = max(self.order.newest, start - 1)
@@ -161,10 +167,6 @@ class Incoming:
             self.relay.begin(start, now)
         if self.subscriptions:
             self.core.effects.emit(PublisherAppeared(self.topic, *self.key))
-
-    def resume_at(self, expected: int, now: float) -> None:
-        """Go on where an earlier life of this stream here had ended."""
-        self._begin(expected, now)
 
     def _wait_for_begin(self, chunk: Chunk | None, now: float) -> None:
         """Nack mode: the first words may be lost; the sender knows since when we are interested."""
@@ -179,7 +181,7 @@ class Incoming:
             self._send_accept(now)
             self._arm_gap(now, self.core.settings.nack_again)
             return
-        self._begin(self.order.next_after_gap(), now)
+        self.begin(self.order.next_after_gap(), now)
         self._drain(now)
         self._look(now)
 
@@ -196,7 +198,8 @@ class Incoming:
             if source == self.source:
                 self.heard_at = now
                 self.lost_at = None
-                self.oldest = max(self.oldest, msg.oldest)
+                if self.mode is not Mode.ACK or source == self._promised_by:
+                    self.oldest = max(self.oldest, msg.oldest)  # else it may get more for us yet
                 self._attach(now)  # what said otherwise was late
             self.repairs.via, self.repairs.hops = via, hops
         order = self.order
@@ -212,7 +215,7 @@ class Incoming:
             if self.mode is Mode.NACK:
                 self._wait_for_begin(chunk, now)
                 return
-            self._begin(msg.first, now)
+            self.begin(msg.first, now)
         if msg.flags & LAST:
             self.final, self.lost = last, bool(msg.flags & LOST)
         if chunk is not None:
@@ -317,7 +320,7 @@ class Incoming:
     ) -> None:
         order = self.order
         if not self.begun:
-            self._begin(msg.first, now)
+            self.begin(msg.first, now)
         order.expected = order.newest + 1
         if msg.flags & LAST:
             self.final, self.lost = order.newest, bool(msg.flags & LOST)
@@ -381,9 +384,9 @@ class Incoming:
             self._arm_gap(now, self.repairs.ask(order.gaps(), self.source))
         self._look(now)
 
-    def on_nack(self, src: NodeId, msg_gaps: tuple[tuple[int, int], ...]) -> None:
+    def on_nack(self, seat: Seat, gaps: tuple[Range, ...]) -> None:
         """Somebody lacks messages."""
-        self.repairs.on_nack(src, msg_gaps, self.order.expected)
+        self.repairs.on_nack(seat, gaps, self.order.expected)
 
     def _skip_to(self, start: int, reason: str, now: float) -> None:
         """What is missing before `start` never comes: say so; what is here is not lost."""

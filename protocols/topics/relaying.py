@@ -13,10 +13,11 @@ from overlay.ids import NodeId
 from protocols.topics.config import TopicConfig
 from protocols.topics.core import Core
 from protocols.topics.history import Chunk
-from protocols.topics.messages import Accept, StreamKey
+from protocols.topics.messages import Accept, Ack, StreamKey
 from protocols.topics.modes import Mode, name_of
 from protocols.topics.relation import Seat
 from protocols.topics.sending import Outgoing
+from protocols.topics.stream import check_ranges
 
 Wanted: TypeAlias = Callable[[], dict[Seat, str]]
 Progressed: TypeAlias = Callable[[float], None]
@@ -76,6 +77,10 @@ class Relay(Outgoing):
 
     def _on_unknown_accept(self, src: NodeId, msg: Accept) -> None:
         """It has more from a predecessor: offers are repeated until this node has as much."""
+
+    def _check_ack(self, src: NodeId, msg: Ack) -> None:
+        """It may have more from a predecessor, and have heard of more; what is here counts."""
+        check_ranges(src, msg.gaps, msg.upto)
 
     def take(self, chunk: Chunk, now: float) -> None:
         """Hand a chunk on."""

@@ -10,8 +10,9 @@ from __future__ import annotations
 from overlay.ids import NodeId
 from protocols.topics.core import Core
 from protocols.topics.history import Chunk, History
-from protocols.topics.messages import Data, Nack, Range, StreamKey
+from protocols.topics.messages import RELAY, Data, Nack, Range, StreamKey
 from protocols.topics.modes import Mode
+from protocols.topics.relation import Seat
 from protocols.topics.stream import check_ranges
 
 MOST_ASKERS = 1024
@@ -32,7 +33,7 @@ class Repairs:
         self._mode = mode
         self._relay = relay  # for others: only sources send to gateways as such
         self._recent = History()
-        self._askers: dict[NodeId, tuple[Range, ...]] = {}  # who lacks what we lack, too
+        self._askers: dict[Seat, tuple[Range, ...]] = {}  # who lacks what we lack, too
 
     def first_pause(self) -> float:
         """How long to wait before the first request: the nearer to the source, the shorter."""
@@ -68,9 +69,9 @@ class Repairs:
         while recent.bytes > self._core.settings.repair_bytes and len(recent):
             recent.drop_oldest()
 
-    def on_nack(self, src: NodeId, gaps: tuple[Range, ...], expected: int) -> None:
+    def on_nack(self, seat: Seat, gaps: tuple[Range, ...], expected: int) -> None:
         """Somebody lacks messages: send those that we have, and the others when they come."""
-        check_ranges(src, gaps, 0)
+        check_ranges(seat.peer, gaps, 0)
         budget = self._core.settings.repair_bytes
         lacking: list[Range] = []
         sent = 0  # up to this one, just now: a chunk may have several of the gaps
@@ -80,28 +81,28 @@ class Repairs:
                     return
                 sent = chunk.last
                 budget -= len(chunk.payload)
-                self._send(src, chunk)
+                self._send(seat, chunk)
             if last >= expected or not len(self._recent):
                 lacking.append((first, last))
         if lacking and len(self._askers) < MOST_ASKERS:
-            self._askers[src] = tuple(lacking)
+            self._askers[seat] = tuple(lacking)
 
     def pass_on(self, chunk: Chunk) -> None:
         """Something arrived: perhaps others wait for it."""
-        for peer, ranges in list(self._askers.items()):
+        for seat, ranges in list(self._askers.items()):
             if any(first <= chunk.last and chunk.first <= last for first, last in ranges):
-                self._send(peer, chunk)
+                self._send(seat, chunk)
                 rest = tuple(one for one in ranges if one[1] > chunk.last)
                 if rest:
-                    self._askers[peer] = rest
+                    self._askers[seat] = rest
                 else:
-                    del self._askers[peer]
+                    del self._askers[seat]
 
-    def _send(self, to: NodeId, chunk: Chunk) -> None:
+    def _send(self, to: Seat, chunk: Chunk) -> None:
         self._core.counts.repairs += 1
         origin, stream = self._key
         self._core.effects.send(
-            to,
+            to.peer,
             Data(
                 origin,
                 stream,
@@ -111,7 +112,7 @@ class Repairs:
                 chunk.count,
                 0,  # what the source still has we do not know
                 chunk.sent_at,
-                0,
+                RELAY if to.relay else 0,
                 chunk.payload,
             ),
         )

@@ -110,14 +110,15 @@ class Outgoing(Receivers):
         relation.heard_at = now
         relation.lost_at = None
         before = relation.acked
-        if msg.upto > before:
-            relation.acked = msg.upto
-            relation.sent = max(relation.sent, msg.upto)
-            relation.acked_end = history.offset(msg.upto)
+        upto = min(msg.upto, history.newest)
+        if upto > before:
+            relation.acked = upto
+            relation.sent = max(relation.sent, upto)
+            relation.acked_end = history.offset(upto)
             relation.slow = False
             if relation.resent:
                 relation.resent = {
-                    first: at for first, at in relation.resent.items() if first > msg.upto
+                    first: at for first, at in relation.resent.items() if first > upto
                 }
         if self.mode is Mode.ACK:
             self._bridge_hole(relation)

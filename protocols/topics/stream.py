@@ -20,8 +20,8 @@ from protocols.topics.messages import LAST, LOST, RELAY, Data, Nack, Range, Stre
 from protocols.topics.modes import Mode
 from protocols.topics.relation import Seat
 
-Resent: TypeAlias = dict[tuple[NodeId, int], float]
-"""When which chunk was sent again to whom."""
+Resent: TypeAlias = dict[tuple[NodeId, bool, StreamKey, int], float]
+"""When which chunk was sent again to whom, for itself or (True) for others."""
 
 FIRST_BEAT = 0.05  # s after the last message: a lost tail is noticed soon
 
@@ -114,13 +114,14 @@ class Stream(ABC):
             if first < self.history.oldest:
                 self.core.effects.send(src, self._progress(flags))
             for chunk in self.history.overlapping(first, last):
-                if resent.get((src, chunk.first), -inf) > not_before:
+                place = (src, msg.relay, self.key, chunk.first)
+                if resent.get(place, -inf) > not_before:
                     self.core.counts.suppressed += 1
                     continue
                 if budget <= 0:
                     return
                 budget -= len(chunk.payload)
-                resent[src, chunk.first] = now
+                resent[place] = now
                 self.core.counts.resent += 1
                 self.core.effects.send(src, self.data(chunk, flags))
 

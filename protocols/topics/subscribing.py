@@ -77,6 +77,10 @@ class Subscriptions:
         """Whether that one does."""
         return self._numbers[one] in self._by_pattern.matches(topic)
 
+    def is_only(self, one: Subscription, topic: str) -> bool:
+        """Whether that one matches a topic, and no other does."""
+        return self._by_pattern.matches(topic) == [self._numbers[one]]
+
     def takers(self, publisher: NodeId, topic: str) -> list[Subscription]:
         """Those that match a topic and admit that publisher."""
         found = [self._by_number[number] for number in self._by_pattern.matches(topic)]

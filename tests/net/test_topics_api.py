@@ -449,6 +449,8 @@ def test_bad_messages_and_settings_are_refused_and_the_rest_goes_on(tmp_path: Pa
             ada.publisher("t", reliability="sure")
         with pytest.raises(LocalProtocolError, match="not open"):
             ada.publisher("t").publish_nowait(b"x")
+        with pytest.raises(LocalProtocolError, match="not open"):
+            await ada.publisher("t").publish_many([b"x", b"y"])
         async with ada.publisher("t", history_bytes=1024) as out:
             with pytest.raises(LocalProtocolError, match="1500 bytes for 't': history_bytes"):
                 await out.publish(b"x" * 1500)

@@ -148,6 +148,7 @@ def test_an_asyncio_program() -> None:
                     async with asyncio.timeout(0.01):
                         async for _ in messages:
                             raise AssertionError("there is none")
+                assert messages._waiters == [], "who waited in vain is forgotten"
                 await asyncio.to_thread(out.publish, "from a thread")
                 got_one = await asyncio.to_thread(messages.get, timeout=WITHIN)
                 assert got_one.data == "from a thread"

@@ -131,6 +131,16 @@ def test_failures_are_one_line(west: tuple[Path, str]) -> None:
         assert (sub.returncode, errors) == (1, b"overlay: bob stopped\n")
 
 
+def test_a_peer_that_finds_nobody_says_so_and_goes_on_trying(tmp_path: Path) -> None:
+    with running(tmp_path, "pub", "t", "-m", "x", "--seed", "127.0.0.1:1", "--insecure") as pub:
+        assert pub.stderr is not None
+        said = pub.stderr.readline()
+        assert b"found no way into its zone over 127.0.0.1:1 so far" in said
+        pub.send_signal(signal.SIGINT)
+        _, errors = pub.communicate(timeout=DEADLINE)
+        assert (pub.returncode, errors) == (1, b"overlay: interrupted\n")
+
+
 def test_a_subscriber_of_another_zone_is_found(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Through the gateways of both zones, which are elected while the command waits."""
     runtime = tmp_path_factory.mktemp("r")

@@ -2,6 +2,8 @@
 
 import io
 import json
+import os
+from base64 import b64decode
 from typing import Any
 
 import msgspec
@@ -94,6 +96,11 @@ def test_made_up_messages_have_their_size_and_count() -> None:
     assert [*pub.source(["a", "b"], None, 2, 8)] == [["a", "b", "a", "b"]]
 
 
+def test_a_text_that_is_no_utf_8_is_published_as_its_bytes() -> None:
+    typed = os.fsdecode(b"\xff\xfe")
+    assert [*pub.source([typed, "ü"], None, None, 8)] == [[b"\xff\xfe", "ü"]]
+
+
 def test_a_rate_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
     monkeypatch.setattr("time.monotonic", lambda: now[0])
@@ -124,6 +131,13 @@ def test_programs_see_numbers_and_bytes(capsys: Output) -> None:
     first, second = map(json.loads, capsys.readouterr().out.splitlines())
     assert (first["sequence"], first["base64"]) == (7, "eA==")
     assert (second["sequence"], second["data"], second["sent_at"]) == (8, [1], 1.5)
+
+
+def test_programs_see_what_json_cannot_say_in_messagepack(capsys: Output) -> None:
+    sub.print_as_json(sub.Batch("t", "ada", 1, 1.5, [{None: 1}, msgspec.msgpack.Ext(5, b"x"), 2]))
+    *odd, last = map(json.loads, capsys.readouterr().out.splitlines())
+    assert [b64decode(one["msgpack"]) for one in odd] == [b"\x81\xc0\x01", b"\xd4\x05x"]
+    assert (last["sequence"], last["data"]) == (3, 2)
 
 
 def test_raw_is_the_payload_alone(capsysbinary: pytest.CaptureFixture[bytes]) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from overlay.ids import key_of, vid_of
-from protocols.topics.names import WORD_CHARACTERS, hash_of, topic_id, word_of
+from protocols.gateways.interface import topic_id
+from protocols.topics.names import WORD_CHARACTERS, hash_of, word_of
 from protocols.topology.interface import interests
 
 TOPICS = [f"sensors/{number}/temperature" for number in range(2_000)]
