@@ -142,10 +142,10 @@ class Arrivals:
             stream.receiver = past.receiver
             stream.begin(past.expected, now)
 
-    def call_for(self, stream: Incoming, now: float, *others: NodeId) -> None:
-        """Ask whoever may send a stream for an offer: its source does not."""
+    def call_for(self, stream: Incoming, now: float, *others: NodeId) -> bool:
+        """Ask whoever may send a stream for an offer: its source does not; False: it just did."""
         if now - stream.called_at < self._core.settings.offer_every:
-            return
+            return False
         stream.called_at = now
         book, wanted = self._core.book, [*others]
         if stream.key[0] in self._core.members:
@@ -157,6 +157,7 @@ class Arrivals:
             wanted.append(gateway)
         for peer in dict.fromkeys(wanted):
             self._core.effects.send(peer, Knock(stream.topic))
+        return True
 
     def met(self, src: NodeId, msg: Data, now: float) -> Incoming | None:
         """A word of a stream that is not known here; returns it if it begins now."""

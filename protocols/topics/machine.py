@@ -303,9 +303,9 @@ class Topics(OverlayProtocol):
             return
         stream.detach(now)
         told = msg.reason not in (GONE, MOVED)  # else its successor goes on where it was
-        if told and stream.subscriptions and stream.begun:
+        called = self._arrivals.call_for(stream, now, src)  # so rarely is it told, too
+        if called and told and stream.subscriptions and stream.begun:
             self.effects.emit(SubscriptionFailed(stream.topic, *stream.key, msg.reason))
-        self._arrivals.call_for(stream, now, src)
 
     # -- streams --------------------------------------------------------------------------------
 
