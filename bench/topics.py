@@ -1,7 +1,8 @@
 """Topics beside raw pyzmq doing the same work in the same run, and what they cost in memory.
 
 Each end is a process on tcp loopback. The raw ends send and receive one message per blocking call;
-ours are peers as applications have them, by batches and one by one. The sides take turns.
+ours are peers as applications have them, by batches and one by one. The sides take turns. `--peers`
+puts zenoh, NATS, Redis and mosquitto beside them.
 """
 
 from __future__ import annotations
@@ -9,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from bench.peers.carriers import CARRIERS
 from bench.progress import Progress
 from bench.report import Options, Report, run_sections
 from bench.topics_latency import latency
 from bench.topics_loss import loss
 from bench.topics_memory import memory
 from bench.topics_pairs import PUB_SUB, PUSH_PULL, Ends, Side, ends_with_keys, ours
+from bench.topics_peers import beside_others
 from bench.topics_tree import tree
 
 NAME = "topics"
@@ -116,7 +119,10 @@ SECTIONS = {
     "loss": loss,
     "tree": tree,
     "memory": memory,
+    "peers": beside_others,
 }
+
+PEERS = tuple(CARRIERS)
 
 
 def run(options: Options) -> Report:

@@ -1,7 +1,8 @@
 """One end of a topics measurement, a process of its own: `python -m bench.topics_ends JSON`.
 
 A receiving end prints where it listens as its first line and what it found as its second; a
-publishing end prints nothing but errors. Raw ends are in `raw_ends`.
+publishing end prints nothing but errors. Raw ends are in `raw_ends`, those of others in
+`peers/carrier_end`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any
 
 import trio
 
+from bench.peers.carrier_end import carrier_end
 from bench.raw_ends import ALONE, WARM_UP, emit, raw_end
 from nodes.peer import Peer
 from nodes.topics import TopicPublisher, TopicSubscription, WouldWait
@@ -216,6 +218,8 @@ def main() -> None:
     signal.alarm(ALONE)  # a benchmark that was killed leaves nobody behind for long
     if options["side"] == "raw":
         raw_end(options)
+    elif options["side"] == "peer":
+        carrier_end(options)
     else:
         trio.run(subscriber if options["role"] == "receiver" else publisher, options)
 
