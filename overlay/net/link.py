@@ -257,8 +257,23 @@ class Link(Lanes):
                 self.fail(f"handshake failed: {FAILED_HANDSHAKES[event]}", now)
                 return
             if event in (zmq.EVENT_DISCONNECTED, zmq.EVENT_CLOSED):
-                self.fail("disconnected" if self.state is State.OPEN else "no connection", now)
+                self._take_last_words(now)
+                if self._dealer is not None:
+                    reason = "disconnected" if self.state is State.OPEN else "no connection"
+                    self.fail(reason, now)
                 return
+
+    def _take_last_words(self, now: float) -> None:
+        """The monitor may tell of the end before what the peer sent last is read."""
+        dealer = self._dealer
+        while self._early and self._dealer is dealer:
+            self._take(self._early.popleft(), now)
+        while dealer is not None and self._dealer is dealer:
+            try:
+                parts = dealer.recv_multipart(NOBLOCK)
+            except zmq.ZMQError:
+                return
+            self._take(parts, now)
 
     def _on_reply(self, parts: list[bytes], now: float) -> None:
         try:
