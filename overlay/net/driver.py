@@ -65,6 +65,7 @@ T = TypeVar("T")
 
 SWEEP_EVERY = 1.0  # s from one look at all links to the next, at most
 SWEEP_GAP = 0.005  # s, at least
+UNDER_WAY = 0.05  # s that answers on a peer's own connection get to arrive
 LAST_WORDS = 0.2  # s that Goodbye has to leave, however long the rest took
 REFRESH_TRUST = 5.0  # s between looks for a newer revocation list
 POLLIN = int(zmq.POLLIN)  # arithmetic with zmq's own flags is slow
@@ -221,6 +222,10 @@ class Driver:
             await self.store.settled()
             while not self.links.idle:
                 await self._flushed.wait()
+            if any(link.borrowed for link in self.links):
+                # Closing a connection on which something is unread resets it, and what is under
+                # way to the peer is lost: let it arrive first.
+                await trio.sleep(UNDER_WAY)
 
     async def _close(self) -> None:
         self.links.close(max(LAST_WORDS, self._stop_by - self.now()))
