@@ -25,7 +25,7 @@ FLOODS: dict[str, dict[str, Any]] = {
 }
 LATENCY_SECONDS = 4
 OURS = Side("our nodes", {"side": "ours"})
-BULK_BAR = 0.8  # of the rate by the other lane, for messages that are worth a lane
+BULK_BAR = 0.9  # of the rate by the other lane, for messages that are worth a lane
 OVERTAKING_BAR = 0.5  # of the wait behind a flood in the same lane
 
 

@@ -29,7 +29,7 @@ from overlay.net.descriptors import Descriptors, allow_many
 from overlay.net.effects import NetEffects
 from overlay.net.envelopes import Envelopes
 from overlay.net.inbound import Inbound
-from overlay.net.introduction import ASK_AGAIN, Introductions, certificate_path
+from overlay.net.introduction import ASK_AGAIN, Introductions, remove_certificates
 from overlay.net.link import Link
 from overlay.net.links import Links
 from overlay.net.listening import listen, open_router
@@ -65,7 +65,6 @@ T = TypeVar("T")
 
 SWEEP_EVERY = 1.0  # s from one look at all links to the next, at most
 SWEEP_GAP = 0.005  # s, at least
-UNDER_WAY = 0.05  # s that answers on a peer's own connection get to arrive
 LAST_WORDS = 0.2  # s that Goodbye has to leave, however long the rest took
 REFRESH_TRUST = 5.0  # s between looks for a newer revocation list
 POLLIN = int(zmq.POLLIN)  # arithmetic with zmq's own flags is slow
@@ -223,9 +222,7 @@ class Driver:
             while not self.links.idle:
                 await self._flushed.wait()
             if any(link.borrowed for link in self.links):
-                # Closing a connection on which something is unread resets it, and what is under
-                # way to the peer is lost: let it arrive first.
-                await trio.sleep(UNDER_WAY)
+                await trio.sleep(0.05)  # closing with something unread resets a connection
 
     async def _close(self) -> None:
         self.links.close(max(LAST_WORDS, self._stop_by - self.now()))
@@ -237,10 +234,8 @@ class Driver:
         self._datagrams.close()
         self._descriptors.close()
         self.store.close()
-        for text in self.endpoints if not self.insecure else ():
-            endpoint = parse_endpoint(text)
-            if endpoint.transport == "ipc":
-                certificate_path(endpoint).unlink(missing_ok=True)
+        if not self.insecure:
+            remove_certificates(map(parse_endpoint, self.endpoints))
         if self._shared.release():
             await trio.to_thread.run_sync(self._shared.end)
 

@@ -10,7 +10,7 @@ endpoint the certificate lies beside the socket.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from overlay.errors import RemoteProtocolError
@@ -116,3 +116,10 @@ class Introductions:
 def certificate_path(endpoint: Endpoint) -> Path:
     """Where the certificate of a node at an ipc endpoint lies."""
     return Path(endpoint.host + ".certificate")
+
+
+def remove_certificates(endpoints: Iterable[Endpoint]) -> None:
+    """Take away what lay beside the ipc sockets of a node that stops."""
+    for endpoint in endpoints:
+        if endpoint.transport == "ipc":
+            certificate_path(endpoint).unlink(missing_ok=True)
