@@ -65,7 +65,7 @@ MEMBER_EVENTS: tuple[type[Event], ...] = (
 )
 
 
-STALE_HEARTBEATS = 4  # after three missed ones a peer knows that an earlier life is over
+STALE = 2  # × net.unacked_within, in which a peer learns that an earlier life is over
 
 
 class NotAdmitted(OverlayError):
@@ -86,7 +86,7 @@ class Peer:
         self.zone: Scope = self.node.zone
         self.refused = ""  # why the zone does not take this node
         self._recipe = peer(config)
-        self._heartbeat = config.section(NetSettings).heartbeat
+        self._unacked_within = config.section(NetSettings).unacked_within
         self._in_use_since = inf
         self._first_attributes = dict(attributes or {})
         for name, handler in (
@@ -170,7 +170,7 @@ class Peer:
             # It may be this node's own earlier life, of which the peer does not know the end yet.
             now = time.monotonic()
             self._in_use_since = min(self._in_use_since, now)
-            if now - self._in_use_since > STALE_HEARTBEATS * self._heartbeat:
+            if now - self._in_use_since > STALE * self._unacked_within:
                 self._give_up(
                     f"{event.who} knows another node called {name!r}: choose another name"
                 )

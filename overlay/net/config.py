@@ -17,8 +17,15 @@ class NetSettings(Settings, frozen=True, kw_only=True):
         tuple[str, ...], sized(0, 8, "what peers are told instead of the addresses found here")
     ] = ()
     heartbeat: Annotated[
-        float, bounded("s", 0.1, 3600, "pause between ZeroMQ pings; three missed break a link")
-    ] = 2.0
+        float,
+        bounded("s", 0.1, 3600, "pause between ZeroMQ pings on a link; three missed break it"),
+    ] = 30.0
+    unacked_within: Annotated[
+        float,
+        bounded(
+            "s", 0.5, 600, "what the peer's machine does not acknowledge for so long breaks a link"
+        ),
+    ] = 5.0
     idle_close: Annotated[
         float, bounded("s", 1, 86_400, "a link unused for so long is closed, to free descriptors")
     ] = 60.0

@@ -258,6 +258,7 @@ class Driver:
             refuse=self._refuse,
             opened=self._on_session,
             linked=self.links.linked,
+            stir_link=self.links.stir,
             left=self.links.session_left,
             lost=self._on_session_lost,
             unix_now=time.time,

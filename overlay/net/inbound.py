@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -34,6 +35,7 @@ from overlay.wire.frames import (
     PieceStart,
     Refusal,
     Welcome,
+    empty_frame,
     negotiate,
 )
 from overlay.wire.pieces import Reassembly
@@ -84,6 +86,7 @@ class Inbound:
         refuse: Refuse,
         opened: Callable[[Session, Hello], None],
         linked: Callable[[NodeId], Session | None],
+        stir_link: Callable[[NodeId], None],
         left: Callable[[Session], None],
         lost: Callable[[Session, str], None],
         unix_now: Callable[[], float],
@@ -107,6 +110,7 @@ class Inbound:
         self._refuse = refuse
         self._opened = opened
         self._linked = linked  # the connection to that peer that this node opened
+        self._stir_link = stir_link  # sees whether that one is still there
         self._left = left  # nothing can be sent over it any more
         self._lost = lost
         self._unix_now = unix_now
@@ -295,10 +299,18 @@ class Inbound:
         known = self._linked(session.name)
         lives = [*others.values(), known] if known is not None else others.values()
         if any(other.life != session.life and not other.leaving for other in lives):
-            # Or it died with its machine, and heartbeats will tell: it may try again.
+            # Or it died with its machine, which will not acknowledge this: it may try again.
+            for other in others.values():
+                self._stir(other)
+            self._stir_link(session.name)
             detail = f"another node called {session.name!a} is connected"
             raise RemoteProtocolError("name-in-use", detail)
         return session
+
+    def _stir(self, session: Session) -> None:
+        """Send nothing, which a machine that is there acknowledges all the same."""
+        with suppress(zmq.ZMQError):  # it has no room: then something is under way already
+            self.send(session, [empty_frame(session.version)])
 
     def session_of(self, peer: NodeId) -> Session | None:
         """A connection that the peer opened and goes on with: the newest."""

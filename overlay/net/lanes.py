@@ -15,7 +15,7 @@ from overlay.net.session import Session
 from overlay.net.window import BulkWindow
 from overlay.protocol import Message, Scope
 from overlay.wire.bulk import BulkLane
-from overlay.wire.frames import FRAMEWORK_SCOPE, Mark
+from overlay.wire.frames import FRAMEWORK_SCOPE, Mark, empty_frame
 from overlay.wire.sizes import Encoded
 from overlay.wire.writer import BatchWriter, Part
 
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 NOBLOCK = int(zmq.NOBLOCK)  # arithmetic with zmq's own flags is slow
 POLLOUT = int(zmq.POLLOUT)
+
+MARK_AGAIN = 2.0  # s without an answer to a mark, then it is sent again
 
 _ENCODER = msgspec.msgpack.Encoder()
 
@@ -140,10 +142,15 @@ class Lanes:
         self._marked_at = now
         return self._hand_over([head], len(head))
 
+    def stir(self) -> None:
+        """Send nothing, which the peer's machine acknowledges all the same."""
+        if self.session is not None and not self.waiting:
+            self._hand_over([empty_frame(self.writer.version)], 0)
+
     def _repeat_mark(self, now: float) -> None:
         """A peer drops what comes in a flood, marks too: then nothing else would follow."""
         mark = self._window.overdue
-        if mark is not None and now - self._marked_at > self._links.net.heartbeat:
+        if mark is not None and now - self._marked_at > MARK_AGAIN:
             self._send_mark(mark)
 
     def _hand_over(self, parts: list[Part], size: int) -> bool:

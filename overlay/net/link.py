@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 POLLIN = int(zmq.POLLIN)  # arithmetic with zmq's own flags is slow
 DOUBLINGS = 32  # of a pause at most: after a thousand the number would be no float any more
 EARLY = 64  # frames that are read, at most, before they can be handled
+LONGEST_TTL = 6_553_500  # ms: what a ZeroMQ ping can say
 FIRST_TURN = 0.2  # of net.connect_within: for each of several addresses, then twice as much
 
 _FRAME_START = bytes((FRAME_START,))
@@ -184,6 +185,8 @@ class Link(Lanes):
         dealer.set(zmq.MAXMSGSIZE, links.limits.frame_bytes + HEAD_ROOM)
         dealer.set(zmq.HEARTBEAT_IVL, int(links.net.heartbeat * 1000))
         dealer.set(zmq.HEARTBEAT_TIMEOUT, int(links.net.heartbeat * 3000))
+        dealer.set(zmq.HEARTBEAT_TTL, min(int(links.net.heartbeat * 3000), LONGEST_TTL))
+        dealer.set(zmq.TCP_MAXRT, int(links.net.unacked_within * 1000))
         dealer.set(zmq.HANDSHAKE_IVL, int(links.net.connect_within * 1000))
         if ":" in endpoint.host and endpoint.transport == "tcp":
             dealer.set(zmq.IPV6, 1)

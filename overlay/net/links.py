@@ -105,6 +105,12 @@ class Links:
         link = self.by_name.get(peer)
         return None if link is None or link.borrowed else link.session
 
+    def stir(self, peer: NodeId) -> None:
+        """Send nothing over our own connection: one that is dead breaks by it."""
+        link = self.by_name.get(peer)
+        if link is not None and not link.borrowed:
+            link.stir()
+
     def session_left(self, session: Session) -> None:
         """A connection of a peer ends; whoever lost it is told so by the one who noticed."""
         link = self.by_name.get(session.name)

@@ -32,8 +32,13 @@ def open_router(
     router.set(zmq.SNDHWM, net.link_frames)
     router.set(zmq.ROUTER_MANDATORY, 1)  # what cannot be sent is an error, not a silent loss
     router.set(zmq.MAXMSGSIZE, limits.frame_bytes + HEAD_ROOM)
-    router.set(zmq.HEARTBEAT_IVL, int(net.heartbeat * 1000))
-    router.set(zmq.HEARTBEAT_TIMEOUT, int(net.heartbeat * 3000))
+    # Who connects sends the pings, and says how long their absence is to be borne. Of one that
+    # sends none the kernel finds out whether its machine is still there.
+    router.set(zmq.TCP_KEEPALIVE, 1)
+    router.set(zmq.TCP_KEEPALIVE_IDLE, int(net.heartbeat * 3) + 1)
+    router.set(zmq.TCP_KEEPALIVE_INTVL, int(net.heartbeat) + 1)
+    router.set(zmq.TCP_KEEPALIVE_CNT, 3)
+    router.set(zmq.TCP_MAXRT, int(net.unacked_within * 1000))
     router.set(zmq.HANDSHAKE_IVL, int(net.connect_within * 1000))  # a silent client is cut off
     if trust.curve is not None:
         router.curve_server = True

@@ -118,6 +118,11 @@ FRAMEWORK_MESSAGES: tuple[type[Message], ...] = (
 )
 
 
+def empty_frame(version: int) -> bytes:
+    """A frame that says nothing."""
+    return msgspec.msgpack.encode((version, 0.0, (), ()))
+
+
 def negotiate(oldest: int, newest: int) -> int:
     """Return the newest version that both sides speak, or raise with what we speak."""
     version = min(newest, VERSION)

@@ -19,7 +19,8 @@ anti-entropy by digest instead of by full state. One instance serves one zone, i
 | SyncRecords    | 42  | member -> member          | what you lack; and what I lack               |
 
 Detection. Each half of `probe_period` a member pings once: in turn its ring successor and the next
-of its partners (`partners.py`: a dozen members to whom links are open). Departs from SWIM, whose
+of its partners (`partners.py`: a dozen members to whom links are open); when there was no news for
+a while the successor still in every period, and a partner in every third. Departs from SWIM, whose
 random targets leave a member unwatched for 4.6 periods in one of a hundred cases, and need a link
 to everybody: here one member watches each other in every period. A member that does not answer in
 time is pinged again, directly and through helpers; then it is suspected, and everybody hears of it.

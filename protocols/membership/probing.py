@@ -19,6 +19,8 @@ RELAY = "relay"  # ("relay", sequence): no answer to a ping for somebody else
 MAX_RELAYS = 256  # pings under way for others: more means that somebody floods us
 CROWD = 8  # asked through helpers at once on a hint; more means that the network broke, not they
 JITTER = 0.1  # of the period, so that the probes of a zone never march in step
+CALM_AFTER = 10.0  # s without news; then partners are asked seldom, and share a tick with the ring
+CALM_TURNS = 3  # periods from one partner to the next, in a calm zone
 
 Verdict = Callable[[bool, float], None]
 Heard = Callable[[NodeId, int, float], None]
@@ -50,7 +52,9 @@ class Prober(Watcher):
         self._core = core
         self._heard = heard  # told of everybody who sends a digest
         self._round: list[NodeId] = []  # who is still to be probed in this round, last first
-        self._watching = False  # the next probe goes to the ring successor
+        self._turn = 0
+        self._calm_from = 0.0  # if nothing happens until then
+        self._calm_version = -1  # the view's version for which that holds
         self._near: list[NodeId] = []  # who that is
         self._seen = -1  # the view's version for which that holds
         self._sequence = 0
@@ -66,12 +70,21 @@ class Prober(Watcher):
     # -- whom to ask ----------------------------------------------------------------------------
 
     def on_probe_alarm(self, now: float) -> None:
-        """Ask the next one."""
-        core = self._core
-        half = core.settings.probe_period / 2
-        core.alarms.set(PROBE, half * (1 + JITTER * (2 * core.rng.random() - 1)))
-        self._watching = not self._watching
-        target = self._successor() if self._watching else self._next_of_round()
+        """Ask the ring successor once in a period, and a partner: seldom in a calm zone."""
+        core, version = self._core, self._core.table.version
+        if version != self._calm_version:
+            self._calm_version = version
+            self._calm_from = now + CALM_AFTER
+        calm = now >= self._calm_from
+        pause = core.settings.probe_period / (1 if calm else 2)
+        core.alarms.set(PROBE, pause * (1 + JITTER * (2 * core.rng.random() - 1)))
+        self._turn += 1
+        if calm or self._turn % 2:
+            self._ask(self._successor(), now)
+        if self._turn % CALM_TURNS == 0 if calm else self._turn % 2 == 0:
+            self._ask(self._next_of_round(), now)
+
+    def _ask(self, target: NodeId | None, now: float) -> None:
         if target is not None and target not in self._by_target:
             self._begin(Probe(target, urgent=False, abrupt=False), now)
 

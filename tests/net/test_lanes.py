@@ -138,7 +138,7 @@ def test_bulk_goes_no_further_ahead_than_its_window() -> None:
 
 def test_a_mark_that_got_lost_is_sent_again() -> None:
     async def main() -> None:
-        ada = speaker("ada", bulk_ahead=1 * MIB, heartbeat=0.3)
+        ada = speaker("ada", bulk_ahead=1 * MIB)
         with deaf_peer("dan") as dan:
             async with running(ada):
                 await _met(ada, dan)

@@ -164,7 +164,7 @@ def test_the_newer_of_two_with_one_name_stops(tmp_path: Path, secure: bool, thro
                 trio.fail_after(DEADLINE),
                 pytest.raises(NotAdmitted, match=r"'ada'.*another name"),
             ):
-                async with zone.peer("ada", contact, sets=["net.heartbeat=0.2"]) as newer:
+                async with zone.peer("ada", contact, sets=["net.unacked_within=0.5"]) as newer:
                     await newer.run()
             assert list(ada.members) == list(bob.members)
             assert len(ada.members) == 2

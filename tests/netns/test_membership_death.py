@@ -14,9 +14,10 @@ from protocols.membership.suspects import SECOND_HAND
 from protocols.membership.suspicion import suspicion_timeout
 from tests.netns.lab import Lab
 from tests.netns.peers import HASTY, await_views, lives, removals, start_peers
+from tests.netns.waiting import until
 
-# Heartbeats would break the links of a silent host after three of them: here only probes may tell.
-PATIENT_LINKS = (*HASTY, "net.heartbeat=5.0")
+# The links of a silent host break after a while, too: here only probes may tell.
+PATIENT_LINKS = (*HASTY, "net.heartbeat=60", "net.unacked_within=60")
 STARVED = 10.0  # s that a busy machine may add
 
 
@@ -65,3 +66,24 @@ def test_a_machine_that_vanishes_is_removed_and_returns(lab: Lab, keys: Path) ->
     lab.heal()
     await_views(peers, peers)
     assert lives(peers) == before
+
+
+def test_a_machine_that_restarts_is_let_in_though_its_old_connections_never_closed(
+    lab: Lab, keys: Path
+) -> None:
+    """Its peers know another life of that name, until they look whether it is still there."""
+    hosts = lab.hosts("a", "b", "c")
+    peers = start_peers(hosts, seeds=hosts[:1], keys=keys, sets=PATIENT_LINKS)
+    await_views(peers, peers)
+    *others, victim = peers
+    earlier = others[0].view()[victim.name]["incarnation"]
+    lab.unplug(hosts[-1])
+    victim.kill()  # what its kernel says about that arrives nowhere
+    until(lambda: not victim.process.is_running, what="its end")
+    lab.heal()
+    victim.start()
+    await_views(peers, peers)
+    until(
+        lambda: all(peer.view()[victim.name]["incarnation"] > earlier for peer in peers),
+        what="the new life in all views",
+    )

@@ -17,11 +17,12 @@ from protocols.membership.messages import (
     Sync,
     SyncRecords,
 )
-from protocols.membership.probing import CROWD
+from protocols.membership.probing import CALM_AFTER, CALM_TURNS, CROWD
 from tests.recording import CancelTimer, Recorded, Send, SetTimer
 from tests.unit.membership.member import (
     ALIVE,
     DEAD,
+    NOW,
     SUSPECT,
     ZONE,
     Member,
@@ -84,6 +85,29 @@ def test_each_second_probe_goes_to_the_successor_and_the_others_reach_everybody(
     (successor,) = member.membership.view.ring().successors("me", 1)
     assert asked[0::2] == [successor] * len(names)
     assert len(set(asked[1::2])) >= len(names) - 1, "a round asks each once"
+
+
+def test_in_a_calm_zone_the_successor_is_asked_in_each_period_and_partners_seldom() -> None:
+    names = [f"n{number}" for number in range(8)]
+    member = Member(*names)
+    (successor,) = member.membership.view.ring().successors("me", 1)
+    while member.now < NOW + CALM_AFTER + 1:
+        target, sequence, _ = probe(member)
+        member.hear(target, Ack(sequence, 1, digest(member)))
+    asked, began = [], member.now
+    for _ in range(4 * CALM_TURNS):
+        for ping in sent(member.ring("probe"), Ping):
+            assert isinstance(ping.msg, Ping)
+            asked.append(ping.to)
+            member.hear(ping.to, Ack(ping.msg.sequence, 1, digest(member)))
+    assert member.now - began == pytest.approx(4 * CALM_TURNS * LAN.probe_period, rel=0.1)
+    assert asked.count(successor) >= 4 * CALM_TURNS
+    assert len(asked) <= 4 * CALM_TURNS + 4
+    member.hear("n0", Gossip((record("new"),)))
+    member.gossip_all()
+    first, second = member.ring("probe"), member.ring("probe")
+    assert len(sent(first, Ping)) + len(sent(second, Ping)) >= 2
+    assert member.effects.timers["probe"] - member.now < 0.6, "news: twice in a period again"
 
 
 def test_silence_brings_helpers_and_a_second_try() -> None:

@@ -116,6 +116,7 @@ class Desk:
         self.refused: Counter[str] = Counter()
         self.opened: list[str] = []
         self.left: list[str] = []
+        self.stirred: list[str] = []
         self.lost: list[tuple[str, str]] = []
         limits = limits or Limits()
         self.inbound = Inbound(
@@ -131,6 +132,7 @@ class Desk:
             refuse=self._refuse,
             opened=lambda session, hello: self.opened.append(session.name),
             linked=lambda name: None,
+            stir_link=self.stirred.append,
             left=lambda session: self.left.append(session.name),
             lost=lambda session, reason: self.lost.append((session.name, reason)),
             unix_now=lambda: 1_800_000_000.0,
