@@ -22,7 +22,7 @@ import trio
 from bench.peers.carrier_end import carrier_end
 from bench.raw_ends import ALONE, WARM_UP, emit, raw_end
 from nodes.peer import Peer
-from nodes.topics import TopicPublisher, TopicSubscription, WouldWait
+from nodes.topics import Message, TopicPublisher, TopicSubscription, WouldWait
 from protocols.topics.events import Gap
 
 TOPIC = "bench/load"
@@ -114,28 +114,24 @@ async def delays_by_loop(messages: TopicSubscription, tally: Tally) -> None:
             return
 
 
-async def delays_by_callback(messages: TopicSubscription, tally: Tally) -> None:
+async def delays_by_callback(peer: Peer, tally: Tally) -> None:
     """When a callback gets each message."""
-    sub = messages._sub
     done = trio.Event()
 
-    def arrived() -> None:
-        while sub.queue:
-            batch = sub.take()
-            for data in batch.items:
-                tally.stamped(data)
-            if not tally.batch(batch.first, batch.items):
-                done.set()
+    def arrived(message: Message) -> None:
+        tally.stamped(message.data)
+        if not tally.batch(message.sequence, [message.data]):
+            done.set()
 
-    sub.on_batch(arrived)
-    await done.wait()
+    with peer.on_message(TOPIC, arrived):
+        tell_where(peer)
+        await done.wait()
 
 
 READERS: dict[str, Callable[[TopicSubscription, Tally], Any]] = {
     "batches": by_batches,
     "one by one": one_by_one,
     "async for": delays_by_loop,
-    "callback": delays_by_callback,
 }
 
 
@@ -144,11 +140,21 @@ async def subscriber(options: dict[str, Any]) -> None:
     tally = Tally(options["count"])
     async with joined(options, []) as peer:
         peer.node.driver.host.listen(Gap, tally.gaps.append)
+        if options["read"] == "callback":
+            await delays_by_callback(peer, tally)
+            tally.tell(peer)
+            await trio.to_thread.run_sync(sys.stdin.read)
+            return
         async with peer.subscribe(TOPIC) as messages:
-            emit(port=int(peer.node.endpoints[0].rpartition(":")[2]), key="")
+            tell_where(peer)
             await READERS[options["read"]](messages, tally)
             tally.tell(peer)
             await trio.to_thread.run_sync(sys.stdin.read)
+
+
+def tell_where(peer: Peer) -> None:
+    """The first line: it listens, and is subscribed."""
+    emit(port=int(peer.node.endpoints[0].rpartition(":")[2]), key="")
 
 
 # -- publishing ---------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from overlay.host import Host, Instance
 from overlay.ids import NodeId, check_name
 from overlay.limits import Limits
 from overlay.net.addresses import Endpoint, advertised, parse_endpoint
+from overlay.net.alarm import Alarm
 from overlay.net.config import NetSettings
 from overlay.net.context import SharedContext
 from overlay.net.descriptors import Descriptors, allow_many
@@ -109,8 +110,7 @@ class Driver:
         self._last_flush = 0.0
         self._sweep_at = 0.0
         self._refresh_at = 0.0
-        self._wake = trio.Event()
-        self._sleeping_until = 0.0
+        self._alarm = Alarm(self.now)
         self._stop = trio.Event()
         self._stop_by = 0.0  # when what waits must have left
         self._flushed = trio.Event()  # replaced whenever the links were looked at
@@ -301,14 +301,7 @@ class Driver:
 
     async def _wait_for_timers(self) -> None:
         while True:
-            pause = self._due_at() - self.now()
-            self._sleeping_until = self.now() + pause
-            if pause > 0:
-                with trio.move_on_after(pause):
-                    await self._wake.wait()
-            else:
-                await trio.lowlevel.checkpoint()
-            self._wake = trio.Event()
+            await self._alarm.sleep_until(self._due_at())
             while self._tick():  # what a tick leaves wakes nobody up: ZMQ_FD tells only of changes
                 await trio.lowlevel.checkpoint()
 
@@ -319,12 +312,7 @@ class Driver:
     def _sweep_by(self, at: float) -> None:
         """Look at the links at that time, or earlier."""
         self._sweep_at = min(self._sweep_at, at)
-        if at < self._sleeping_until:
-            self._wake_up()
-
-    def _wake_up(self) -> None:
-        self._sleeping_until = 0.0
-        self._wake.set()
+        self._alarm.ring_by(at)
 
     # -- the tick -----------------------------------------------------------------------------
 
@@ -406,9 +394,9 @@ class Driver:
             finally:
                 self._in_tick = False
             if self._has_more():
-                self._wake_up()
+                self._alarm.ring()
         else:
-            self._wake_up()
+            self._alarm.ring()
 
     def cast(self, address: UdpAddress | Group, scope: Scope, msg: Message) -> None:
         """Sign and send one datagram."""
@@ -417,8 +405,7 @@ class Driver:
     def set_timer(self, instance: Instance, key: Hashable, at: float) -> None:
         """Set a timer, and wake the sleeper when it is the first."""
         self.timers.set(instance, key, at)
-        if at < self._sleeping_until:
-            self._wake_up()
+        self._alarm.ring_by(at)
 
     def trace(self, instance: Instance, record: Trace) -> None:
         """Hand a row to the recorder, if there is one."""

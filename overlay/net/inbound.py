@@ -131,7 +131,7 @@ class Inbound:
         self.enough = False
         while left > 0 and not self.enough:
             try:
-                sender = receive(NOBLOCK, False)
+                routing_id = receive(NOBLOCK)
             except zmq.Again:
                 self._end_sessions()
                 return False
@@ -144,10 +144,10 @@ class Inbound:
                 more = frame.more
                 parts.append(frame.bytes)
                 size += len(frame.bytes)
-            session = self.sessions.get(sender.bytes)
-            user = _property(sender, "User-Id") if self._certified else ""
+            session = self.sessions.get(routing_id)
+            user = _property(head, "User-Id") if self._certified else ""
             if session is None:
-                self._meet(sender, user, parts, now)
+                self._meet(routing_id, head, user, parts, now)
             elif session.user != user:
                 self._blame(session.name, RemoteProtocolError("session-hijacked", user))
             else:
@@ -249,9 +249,10 @@ class Inbound:
 
     # -- strangers ----------------------------------------------------------------------------
 
-    def _meet(self, sender: zmq.Frame, user: str, parts: list[Part], now: float) -> None:
-        routing_id = sender.bytes
-        fd = sender.get(zmq.SRCFD)
+    def _meet(
+        self, routing_id: bytes, head: zmq.Frame, user: str, parts: list[Part], now: float
+    ) -> None:
+        fd = head.get(zmq.SRCFD)
         assert isinstance(fd, int)
         if fd in self._spoke:
             self._spoke[fd] = True
@@ -265,7 +266,7 @@ class Inbound:
             session = self._admit(Session(routing_id, user, fd, identity, hello, version, now))
         except RemoteProtocolError as error:
             self._gone.pop(fd, None)
-            self._blame(user[:16] or _property(sender, "Peer-Address"), error)
+            self._blame(user[:16] or _property(head, "Peer-Address"), error)
             self._reply(routing_id, Refusal(error.reason[:256], error.detail[:256]))
             return
         self.sessions[routing_id] = session
@@ -275,7 +276,7 @@ class Inbound:
             del self._gone[fd]
             self._ending.append(session)
         self._reply(routing_id, Welcome(version, self._me, self._life, self._trust.certificate))
-        session.host = _property(sender, "Peer-Address")
+        session.host = _property(head, "Peer-Address")
         self._opened(session, hello)
 
     def _prove(self, hello: Hello, user: str) -> Identity:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 NOBLOCK = int(zmq.NOBLOCK)  # arithmetic with zmq's own flags is slow
 POLLOUT = int(zmq.POLLOUT)
 
+SMALL_BULK = 2048  # bytes: what others may have to wait for behind it is microseconds
 MARK_AGAIN = 2.0  # s without an answer to a mark, then it is sent again
 
 _ENCODER = msgspec.msgpack.Encoder()
@@ -61,17 +62,25 @@ class Lanes:
     # -- waiting ------------------------------------------------------------------------------
 
     def put(self, scope: Scope, msg: Message) -> bool:
-        """Queue in the lane that it belongs to; False when there is something worth a `push`."""
-        if msg.bulk or (
-            type(msg) in self._carriers and len(msg.payload) > self._frame_bytes  # type: ignore[attr-defined]
-        ):
+        """Queue in the lane that it belongs to; False when there is something worth a `push`.
+
+        Small bulk takes the other lane while its own is empty: it delays nobody, keeps its order,
+        and needs no marks.
+        """
+        if type(msg) in self._carriers:
+            size = len(msg.payload)  # type: ignore[attr-defined]
+            if size > self._frame_bytes or (msg.bulk and (size > SMALL_BULK or self.bulk)):
+                return self._bulk_lane().put(scope, msg)
+        elif msg.bulk:
             return self._bulk_lane().put(scope, msg)
         return self.writer.put(scope, msg)
 
     def put_encoded(self, scope: Scope, encoded: Encoded) -> bool:
         """The same for a message that was encoded once for several peers."""
         payload = encoded.payload
-        if encoded.kind.bulk or (payload is not None and len(payload) > self._frame_bytes):
+        if (
+            encoded.kind.bulk and (payload is not None or encoded.size > SMALL_BULK or self.bulk)
+        ) or (payload is not None and len(payload) > self._frame_bytes):
             return self._bulk_lane().put_encoded(scope, encoded)
         return self.writer.put_encoded(scope, encoded)
 

@@ -69,14 +69,14 @@ class Stream(ABC):
         """Send a chunk to members by the present route, and to gateways directly."""
         self._cast(self.data(chunk), members)
         if gateways:
-            self.core.effects.send(gateways, self.data(chunk, RELAY))
+            self.core.effects.send(_one_or_all(gateways), self.data(chunk, RELAY))
 
     def _cast(self, data: Data, members: Sequence[NodeId]) -> None:
         if self._in_tree:
             tree.cast(self.core, data)
             members = [self.core.me] if self.core.me in members else []  # a tree begins at me
         if members:
-            self.core.effects.send(members, data)
+            self.core.effects.send(_one_or_all(members), data)
 
     def data(self, chunk: Chunk, flags: int = 0) -> Data:
         """A chunk as it travels."""
@@ -158,6 +158,11 @@ class Stream(ABC):
             self._beat_pause = min(self._beat_pause * 2, self.core.settings.heartbeat)
             self._beat_at = now + self._beat_pause
         return self._beat_at
+
+
+def _one_or_all(peers: Sequence[NodeId]) -> NodeId | Sequence[NodeId]:
+    """A single receiver needs nothing that is encoded to be shared."""
+    return peers[0] if len(peers) == 1 else peers
 
 
 def check_ranges(src: NodeId, ranges: Iterable[Range], after: int) -> None:

@@ -292,7 +292,7 @@ def test_bulk_for_a_peer_that_never_comes_is_given_up_and_counted() -> None:
         ada = speaker("ada", give_up=0.5, retry_longest=0.1)
         async with running(ada):
             ada.driver.learn("bob", ["tcp://127.0.0.1:1"])
-            ada.heave("bob", 1, payload=bytes(100))
+            ada.heave("bob", 1, payload=bytes(4000))
             ada.heave("bob", 2, payload=bytes(3 * MIB))
             ada.say("bob", 3)
             assert ada.link("bob").waiting

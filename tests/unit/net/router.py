@@ -26,23 +26,17 @@ KINDS: tuple[type[Message], ...] = (EchoRequest, EchoReply)
 Reply = Welcome | Refusal | Mark
 
 
-class _Sender(NamedTuple):
-    """The frame that a ROUTER puts first: what a peer claims, and what ZeroMQ knows."""
+class _Part(NamedTuple):
+    """What `zmq.Frame` is for a part: what a peer said, and what ZeroMQ knows of it."""
 
     bytes: bytes
+    more: bool
     properties: dict[Any, Any]
 
     def get(self, name: Any) -> Any:
         if name not in self.properties:
             raise zmq.ZMQError(22)
         return self.properties[name]
-
-
-class _Part(NamedTuple):
-    """What `zmq.Frame` is for a part: two ways to look at it, and whether another one follows."""
-
-    bytes: bytes
-    more: bool
 
     @property
     def buffer(self) -> memoryview:
@@ -54,9 +48,9 @@ class FakeRouter:
     """Gives out what was put in, and keeps what was sent."""
 
     def __init__(self) -> None:
-        self.waiting: deque[tuple[_Sender, list[bytes]]] = deque()
+        self.waiting: deque[tuple[bytes, list[_Part]]] = deque()
         self.sent: list[tuple[bytes, Reply]] = []
-        self._parts: list[bytes] = []
+        self._parts: list[_Part] = []
         self.linger = 0
         self.FD = 0
 
@@ -69,19 +63,20 @@ class FakeRouter:
         properties: dict[Any, Any] = {zmq.SRCFD: fd}
         if user:
             properties["User-Id"] = user
-        self.waiting.append((_Sender(routing_id, properties), parts))
+        last = len(parts) - 1
+        framed = [_Part(part, place < last, properties) for place, part in enumerate(parts)]
+        self.waiting.append((routing_id, framed))
 
-    def recv(self, _: int, copy: bool) -> _Sender | _Part:
+    def recv(self, _: int, copy: bool = True) -> bytes | _Part:
         """The routing id, then part by part."""
         if self._parts:
-            return _Part(self._parts.pop(0), bool(self._parts))
+            return self._parts.pop(0)
         if not self.waiting:
             raise zmq.Again
-        sender, parts = self.waiting.popleft()
-        self._parts = list(parts)
-        return sender
+        routing_id, self._parts = self.waiting.popleft()
+        return routing_id
 
-    def send_multipart(self, parts: list[bytes], _: int) -> None:
+    def send_multipart(self, parts: list[bytes], _: int, copy: bool = True) -> None:
         """A reply leaves."""
         reply: Reply = msgspec.msgpack.decode(parts[1], type=Reply)
         self.sent.append((parts[0], reply))
