@@ -21,6 +21,7 @@ serves a node, in the node's own scope.
 | 120 | Failed   | a receiver was silent or too slow      | knocks, if it is still interested      |
 | 121 | Leave    | a subscriber closed, or has it all     | waits for it no longer                 |
 | 122 | Knock    | a node lacks offers of a topic         | offers its streams of it               |
+| 123 | Repair   | a chunk is sent again, to who lacks it | as Data, which it overtakes            |
 
 Modes (§3.1.1), chosen by each publisher. *unordered*: handed over on arrival. *ordered*: what is
 overtaken for longer than `order_wait` is skipped. *ack*: a handshake with each receiver; what is

@@ -37,6 +37,7 @@ from protocols.topics.events import EMITTED, SubscriptionFailed
 from protocols.topics.interest import INTEREST_KEYS
 from protocols.topics.messages import (
     GONE,
+    MESSAGES,
     MOVED,
     RELAY,
     Accept,
@@ -50,6 +51,7 @@ from protocols.topics.messages import (
     Nack,
     Offer,
     Reject,
+    Repair,
     StreamKey,
     TreeData,
     key_of,
@@ -75,19 +77,7 @@ class Topics(OverlayProtocol):
     """Publishes, subscribes and, at a gateway, relays."""
 
     name: ClassVar[str] = "topics"
-    messages: ClassVar[tuple[type[Message], ...]] = (
-        Offer,
-        Accept,
-        Reject,
-        Begin,
-        Data,
-        TreeData,
-        Ack,
-        Nack,
-        Failed,
-        Leave,
-        Knock,
-    )
+    messages: ClassVar[tuple[type[Message], ...]] = MESSAGES
     emits: ClassVar[tuple[type[Event], ...]] = EMITTED
     config: TopicsSettings
 
@@ -141,6 +131,7 @@ class Topics(OverlayProtocol):
             Reject: self._on_reject,
             Begin: self._on_begin,
             Data: self._on_data,
+            Repair: self._on_data,
             TreeData: self._on_tree_data,
             Ack: self._on_ack,
             Nack: self._on_nack,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, TypeAlias
+from typing import Annotated, TypeAlias, get_args
 
 import msgspec
 
@@ -100,6 +100,12 @@ class Data(Message, frozen=True, tag=116):
     payload: bytes  # a MessagePack array of `count` values
 
 
+class Repair(Data, frozen=True, tag=123):
+    """The same, sent again: it does not wait behind what is sent for the first time."""
+
+    bulk = False
+
+
 class TreeData(Message, frozen=True, tag=117):
     """The same for all members in [start, upto) of the ring who are interested."""
 
@@ -166,8 +172,9 @@ class Knock(Message, frozen=True, tag=122):
 
 
 AboutStream: TypeAlias = (
-    Offer | Accept | Reject | Begin | Data | TreeData | Ack | Nack | Failed | Leave
+    Offer | Accept | Reject | Begin | Data | Repair | TreeData | Ack | Nack | Failed | Leave
 )
+MESSAGES: tuple[type[Message], ...] = (*get_args(AboutStream), Knock)
 
 
 def key_of(msg: AboutStream) -> StreamKey:

@@ -46,6 +46,7 @@ class Publisher(Outgoing):
         self._waits_since = inf
         self._needs = ITEM_BYTES + 1  # bytes of the smallest message that waits
         self._nacked = 0  # somebody has all up to here, and asked for the next one
+        self._nacked_by: NodeId = ""
         self._nacked_at = -inf
         self._held = False  # without acks: our own links are full
         self._queues: dict[NodeId, tuple[int, float]] = {}  # shortest that each was, and since when
@@ -326,10 +327,13 @@ class Publisher(Outgoing):
     def on_nack(self, src: NodeId, msg: Nack, now: float, resent: Resent) -> None:
         """Send again what is still here; what is lacked first tells how far somebody is."""
         super().on_nack(src, msg, now, resent)
-        if msg.gaps and self.mode is Mode.NACK and msg.gaps[0][0] >= self.history.oldest:
+        if not msg.gaps:
+            if src == self._nacked_by:
+                self._nacked_at = -inf
+        elif self.mode is Mode.NACK and msg.gaps[0][0] >= self.history.oldest:
             first = msg.gaps[0][0] - 1
             if now - self._nacked_at > LOOK_EVERY or first < self._nacked:
-                self._nacked = first
+                self._nacked, self._nacked_by = first, src
             self._nacked_at = now
 
     def on_room_timer(self, now: float) -> None:

@@ -78,7 +78,8 @@ class Incoming:
         self._ack_armed = False
         self._asked_accept = -inf
         self._promised_by: NodeId | None = None  # who sent the last Begin
-        self._gap_armed = False
+        self._gap_at = inf  # when its timer rings
+        self._new_gap = False  # somebody must hear of it, though others are asked for already
         self._draining = False
 
     # -- where it begins ------------------------------------------------------------------------
@@ -204,7 +205,9 @@ class Incoming:
             self.repairs.via, self.repairs.hops = via, hops
         order = self.order
         last = msg.first + msg.count - 1
-        order.newest = max(order.newest, last)
+        if last > order.newest:
+            self._new_gap |= msg.first > order.newest + 1
+            order.newest = last
         if self.mode is Mode.UNORDERED:
             self._on_unordered(msg, chunk, items, now)
             return
@@ -338,24 +341,22 @@ class Incoming:
         if not self.begun:
             return
         if self.order.lacks():
-            settings = self.core.settings
-            if self.mode is Mode.ACK:
-                self._arm_gap(now, settings.gap_delay)
-            elif self.mode is Mode.ORDERED:
-                self._arm_gap(now, settings.order_wait)
-            elif not self._gap_armed:
+            if self._new_gap or self._gap_at == inf:  # what is asked for already has its time
                 self._arm_gap(now, self.repairs.first_pause())
+            self._new_gap = False
+        elif self.repairs.awaited:
+            self.repairs.caught_up(self.source)
         if self.final is not None and self.order.expected > self.final:
             self._end(now)
 
     def _arm_gap(self, now: float, pause: float) -> None:
-        if not self._gap_armed:
-            self._gap_armed = True
-            self.core.effects.set_timer(("gap", self.id), now + pause)
+        if now + pause < self._gap_at:
+            self._gap_at = now + pause
+            self.core.effects.set_timer(("gap", self.id), self._gap_at)
 
     def on_gap_timer(self, now: float) -> None:
         """A gap is still there, or not."""
-        self._gap_armed = False
+        self._gap_at = inf
         if self.over:
             return
         if not self.begun:
@@ -381,7 +382,7 @@ class Incoming:
             self._ack(now)
             self._arm_gap(now, self.core.settings.resend_after * 1.25)  # or it came to nothing
         elif order.lacks():
-            self._arm_gap(now, self.repairs.ask(order.gaps(), self.source))
+            self._arm_gap(now, self.repairs.ask(order.gaps(), self.source, now))
         self._look(now)
 
     def on_nack(self, seat: Seat, gaps: tuple[Range, ...]) -> None:
@@ -493,8 +494,7 @@ class Incoming:
 
     def check_invariants(self) -> None:
         """See the package's docstring."""
-        wrong = self.order.check()
-        if wrong:
+        if wrong := self.order.check():
             raise InvariantViolation(f"{self.core.me}: {self.topic}: {wrong}")
-        if self.begun and self.order.lacks() and not self._gap_armed and not self.over:
+        if self.begun and self.order.lacks() and self._gap_at == inf and not self.over:
             raise InvariantViolation(f"{self.core.me}: a gap in {self.topic} has no timer")

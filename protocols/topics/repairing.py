@@ -10,12 +10,15 @@ from __future__ import annotations
 from overlay.ids import NodeId
 from protocols.topics.core import Core
 from protocols.topics.history import Chunk, History
-from protocols.topics.messages import RELAY, Data, Nack, Range, StreamKey
+from protocols.topics.messages import RELAY, Nack, Range, Repair, StreamKey
 from protocols.topics.modes import Mode
 from protocols.topics.relation import Seat
 from protocols.topics.stream import check_ranges
 
 MOST_ASKERS = 1024
+QUICK_TRIES = 3  # of a source that sends to us directly
+QUICK = 1 / 6  # of nack_again, before each of them is repeated
+LEAST_PAUSE = 0.001  # s between two requests
 
 
 class Repairs:
@@ -25,6 +28,7 @@ class Repairs:
         self, core: Core, key: StreamKey, topic: str, mode: Mode, source: NodeId, *, relay: bool
     ) -> None:
         self.tries = 0  # in vain, for what is missing next
+        self.awaited = False  # the source knows that this node is behind
         self.via = source  # who handed the last chunk on
         self.hops = 1
         self._core = core
@@ -33,25 +37,61 @@ class Repairs:
         self._mode = mode
         self._relay = relay  # for others: only sources send to gateways as such
         self._recent = History()
+        self._asked_upto = 0  # for gaps up to here somebody was asked
+        self._again_at = 0.0  # then everything that is missing is asked for once more
         self._askers: dict[Seat, tuple[Range, ...]] = {}  # who lacks what we lack, too
 
     def first_pause(self) -> float:
-        """How long to wait before the first request: the nearer to the source, the shorter."""
-        delay = self._core.settings.nack_delay * self.hops
-        return delay * self._core.rng.uniform(0.5, 1.0)
+        """How long to bear with a gap; in nack mode the shorter, the nearer to the source."""
+        settings = self._core.settings
+        if self._mode is Mode.NACK:
+            return settings.nack_delay * self.hops * self._core.rng.uniform(0.5, 1.0)
+        return settings.gap_delay if self._mode is Mode.ACK else settings.order_wait
 
-    def ask(self, gaps: tuple[Range, ...], source: NodeId) -> float:
-        """Ask somebody; returns the pause before the next one is asked."""
-        self.tries += 1
-        self._core.counts.nacks += 1
-        self._core.effects.send(self._whom(source), Nack(*self._key, gaps, self._relay))
-        return self._core.settings.nack_again * min(1.5 ** (self.tries - 1), 10.0)
+    def ask(self, gaps: tuple[Range, ...], source: NodeId, now: float) -> float:
+        """Ask somebody for what nobody was asked for yet, or for all once that is overdue.
+
+        Returns the pause before the next one is asked.
+        """
+        if now >= self._again_at or gaps[0][0] > self._asked_upto:
+            self.tries += 1
+            self._again_at = now + self._patience(source)
+        else:
+            gaps = tuple(gap for gap in gaps if gap[0] > self._asked_upto)
+        if gaps:
+            self._asked_upto = gaps[-1][1]
+            self._core.counts.nacks += 1
+            whom = self._whom(source)
+            self.awaited = self.awaited or whom == source
+            self._core.effects.send(whom, Nack(*self._key, gaps, self._relay))
+        return max(self._again_at - now, LEAST_PAUSE)
+
+    def _patience(self, source: NodeId) -> float:
+        """How long to wait for an answer to a request.
+
+        A request that is lost must be repeated before history has gone on: a source that sends to
+        us directly is asked again soon, and answers no chunk twice. In a tree all below a loss
+        would do so.
+        """
+        again, tries = self._core.settings.nack_again, self.tries
+        if self.hops == 1 and self.via == source:
+            if tries <= QUICK_TRIES:
+                return again * QUICK
+            tries -= QUICK_TRIES
+        return again * min(1.5 ** (tries - 1), 10.0)
+
+    def caught_up(self, source: NodeId) -> None:
+        """Nothing is missing any more: a source that was asked may wait for us."""
+        self.awaited = False
+        self._core.effects.send(source, Nack(*self._key, (), self._relay))
 
     def _whom(self, source: NodeId) -> NodeId:
         """Who handed chunks on to us, the source, or anybody who shares the topic: in turns."""
         if self._relay:
             return source
-        turn = (self.tries - 1) % 3
+        turn = max(self.tries - 1, 0) % 3
+        if turn == 2 and self.tries <= QUICK_TRIES and self.via == source:
+            return source  # nobody else is nearer
         others = self._core.audience.interested(self._topic) if turn == 2 else ()
         if others:
             return self._core.rng.choice(others)
@@ -103,7 +143,7 @@ class Repairs:
         origin, stream = self._key
         self._core.effects.send(
             to.peer,
-            Data(
+            Repair(
                 origin,
                 stream,
                 self._topic,

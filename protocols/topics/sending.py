@@ -13,7 +13,7 @@ from overlay.errors import InvariantViolation, RemoteProtocolError
 from overlay.ids import NodeId
 from protocols.topics.events import SubscriberSlow
 from protocols.topics.history import Chunk
-from protocols.topics.messages import ASK, Ack, Begin, Range
+from protocols.topics.messages import ASK, Ack, Begin, Range, Repair
 from protocols.topics.modes import Mode
 from protocols.topics.receivers import Receivers
 from protocols.topics.relation import Relation, Seat
@@ -91,7 +91,7 @@ class Outgoing(Receivers):
                 budget -= len(chunk.payload)
                 relation.resent[chunk.first] = now
                 self.core.counts.resent += 1
-                self.core.effects.send(relation.peer, self.data(chunk, relation.flags))
+                self.core.effects.send(relation.peer, self.data(chunk, relation.flags, Repair))
 
     # -- answers --------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from protocols.topics import tree
 from protocols.topics.config import TopicConfig
 from protocols.topics.core import Core
 from protocols.topics.history import Chunk, History
-from protocols.topics.messages import LAST, LOST, RELAY, Data, Nack, Range, StreamKey
+from protocols.topics.messages import LAST, LOST, RELAY, Data, Nack, Range, Repair, StreamKey
 from protocols.topics.modes import Mode
 from protocols.topics.relation import Seat
 
@@ -78,10 +78,10 @@ class Stream(ABC):
         if members:
             self.core.effects.send(_one_or_all(members), data)
 
-    def data(self, chunk: Chunk, flags: int = 0) -> Data:
+    def data(self, chunk: Chunk, flags: int = 0, kind: type[Data] = Data) -> Data:
         """A chunk as it travels."""
         origin, stream = self.key
-        return Data(
+        return kind(
             origin,
             stream,
             self.topic,
@@ -123,7 +123,7 @@ class Stream(ABC):
                 budget -= len(chunk.payload)
                 resent[place] = now
                 self.core.counts.resent += 1
-                self.core.effects.send(src, self.data(chunk, flags))
+                self.core.effects.send(src, self.data(chunk, flags, Repair))
 
     def drop_old(self, now: float) -> None:
         """Without acks: forget what is over the bounds."""

@@ -22,7 +22,7 @@ from protocols.membership.events import (
 from protocols.membership.records import Record, State
 from protocols.topics import Publisher, Subscription, TopicConfig, Topics, TopicsSettings
 from protocols.topics.core import everybody_may
-from protocols.topics.messages import Accept, Begin, Data, Offer
+from protocols.topics.messages import Accept, Begin, Data, Offer, Repair
 from protocols.topics.modes import Mode
 from protocols.topics.names import word_of
 from protocols.topology.interface import Kind
@@ -284,6 +284,12 @@ def data(
     """A chunk of somebody's stream; without items: how far it is."""
     payload = pack(*items) if items else b""
     return Data(origin, STREAM, TOPIC, mode, first, len(items), oldest, sent_at, flags, payload)
+
+
+def repair(first: int, *items: Any, **fields: Any) -> Repair:
+    """The same, sent again."""
+    one = data(first, *items, **fields)
+    return Repair(*(getattr(one, name) for name in Data.__struct_fields__))
 
 
 def offer(

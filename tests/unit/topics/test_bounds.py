@@ -6,7 +6,7 @@ from protocols.gateways.events import GatewayAppointed
 from protocols.gateways.interface import RemoteGateway
 from protocols.topics.messages import RELAY, REPLAY_ALL, Accept, Begin, Knock, Nack
 from protocols.topics.modes import Mode
-from tests.unit.topics.node import LIFE, SIZE, STREAM, TOPIC, TopicsNode, data, offer, sends
+from tests.unit.topics.node import LIFE, SIZE, STREAM, TOPIC, TopicsNode, data, offer, repair, sends
 
 FAR = RemoteGateway("far", publishes=True, subscribes=True)
 
@@ -75,7 +75,7 @@ def test_what_a_gateway_gets_for_another_one_reaches_it_as_a_gateway() -> None:
     lack = Nack(*key, ((1, 1),), relay=True)
     assert ("pub", lack) in sends(node.receive("fg", lack))
     done = node.receive("pub", data(1, b"1", mode=Mode.NACK, flags=RELAY))
-    assert sends(done) == [("fg", data(1, b"1", mode=Mode.NACK, oldest=0, flags=RELAY))]
+    assert sends(done) == [("fg", repair(1, b"1", mode=Mode.NACK, oldest=0, flags=RELAY))]
 
 
 def test_without_acks_a_full_link_to_a_gateway_is_waited_for_too() -> None:

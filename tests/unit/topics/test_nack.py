@@ -5,8 +5,9 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
+from overlay.ids import vid_of, vid_to_wire
 from protocols.topics import Gap, PublisherAppeared, PublisherGone
-from protocols.topics.messages import LAST, Accept, Begin, Data, Nack, Offer
+from protocols.topics.messages import LAST, Accept, Begin, Data, Nack, Offer, Repair, TreeData
 from protocols.topics.modes import Mode
 from tests.recording import Recorded, Send
 from tests.unit.topics.node import (
@@ -24,6 +25,14 @@ from tests.unit.topics.node import (
 
 def chunk(first: int, *items: bytes, oldest: int = 1, flags: int = 0) -> Data:
     return data(first, *items, mode=Mode.NACK, oldest=oldest, flags=flags)
+
+
+def tree_chunk(first: int, *items: bytes, hops: int) -> TreeData:
+    upto = vid_to_wire(vid_of("me") + 1)  # nobody else is behind this node
+    return TreeData(
+        "pub", STREAM, TOPIC, Mode.NACK, first, len(items), 1, 0.0, 0,
+        vid_to_wire(vid_of("me")), upto, hops, "pub", pack(*items),
+    )  # fmt: skip
 
 
 def receiving(**settings: Any) -> TopicsNode:
@@ -120,12 +129,53 @@ def test_a_gap_is_asked_for_at_the_neighbour_the_source_and_anybody() -> None:
     node = receiving(nack_delay=0.01, nack_again=0.06)
     node.receive("pub", chunk(3, b"3"))
     assert nacks(node.pass_time(0.004)) == [], "it may only be late"
+    asked = nacks(node.pass_time(0.06))
+    assert asked == [("pub", ((1, 2),))] * 4, "soon again, since a request may be lost"
     assert nacks(node.pass_time(0.4)) == [
-        ("pub", ((1, 2),)),  # who handed the last one on
         ("pub", ((1, 2),)),  # the source
         ("mate", ((1, 2),)),
-        ("pub", ((1, 2),)),
+        ("pub", ((1, 2),)),  # who handed the last one on
     ]
+
+
+def test_in_a_tree_a_gap_is_asked_for_at_the_neighbour_the_source_and_anybody() -> None:
+    node = receiving(nack_delay=0.01, nack_again=0.06)
+    node.receive("mate", tree_chunk(3, b"3", hops=2))
+    assert nacks(node.pass_time(0.4)) == [
+        ("mate", ((1, 2),)),  # who handed the last one on
+        ("pub", ((1, 2),)),  # the source
+        ("mate", ((1, 2),)),  # anybody who shares the topic
+        ("mate", ((1, 2),)),
+    ]
+
+
+def test_a_new_gap_is_asked_for_though_others_are_under_way() -> None:
+    node = receiving(nack_delay=0.01, nack_again=0.06)
+    node.receive("pub", chunk(2, b"2"))
+    assert nacks(node.pass_time(0.011)) == [("pub", ((1, 1),))]
+    node.receive("pub", chunk(4, b"4"))
+    asked = nacks(node.pass_time(0.011))
+    assert ("pub", ((3, 3),)) in asked or ("pub", ((1, 1), (3, 3))) in asked
+
+
+def test_who_asked_tells_when_it_has_caught_up() -> None:
+    node = receiving(nack_delay=0.01)
+    node.receive("pub", chunk(2, b"2"))
+    assert nacks(node.pass_time(0.011)) == [("pub", ((1, 1),))]
+    assert nacks(node.receive("pub", chunk(1, b"1"))) == [("pub", ())]
+    assert nacks(node.receive("pub", chunk(3, b"3"))) == []
+
+
+def test_a_publisher_waits_for_who_is_behind_until_it_has_caught_up() -> None:
+    node = TopicsNode()
+    out, _ = node.serve("b", reliability="nack", history_messages=8)
+    node.put(out, *[b"x"] * 4)
+    node.receive("b", Nack(*out.key, ((1, 4),)))
+    node.put(out, b"5")
+    assert not out.has_room
+    node.receive("b", Nack(*out.key, ()))
+    node.pass_time(0.002)
+    assert out.has_room
 
 
 def test_a_gap_that_closes_is_asked_for_by_nobody() -> None:
@@ -137,7 +187,7 @@ def test_a_gap_that_closes_is_asked_for_by_nobody() -> None:
 def test_a_heartbeat_shows_what_is_missing_at_the_end() -> None:
     node = receiving()
     node.receive("pub", chunk(3))
-    assert nacks(node.pass_time(0.02)) == [("pub", ((1, 2),))]
+    assert nacks(node.pass_time(0.007)) == [("pub", ((1, 2),))]
 
 
 def test_what_is_too_old_is_a_gap_and_so_is_what_nobody_has() -> None:
@@ -152,7 +202,7 @@ def test_what_is_too_old_is_a_gap_and_so_is_what_nobody_has() -> None:
 def test_a_receiver_helps_out_with_what_it_has_and_passes_on_what_comes() -> None:
     node = receiving()
     node.receive("pub", chunk(1, b"1"), chunk(2, b"2"))
-    help_out = Data("pub", STREAM, TOPIC, Mode.NACK, 2, 1, 0, 0.0, 0, pack(b"2"))
+    help_out = Repair("pub", STREAM, TOPIC, Mode.NACK, 2, 1, 0, 0.0, 0, pack(b"2"))
     assert sends(node.receive("mate", Nack("pub", STREAM, ((2, 4),)))) == [Send("mate", help_out)]
     done = node.receive("pub", chunk(3, b"3"))
     assert [(one.to, one.msg.first) for one in sends(done, Data)] == [("mate", 3)]  # type: ignore[attr-defined]
@@ -164,7 +214,7 @@ def test_a_receiver_helps_out_with_what_it_has_and_passes_on_what_comes() -> Non
 def test_a_repair_by_somebody_else_is_taken_and_says_nothing_of_the_source() -> None:
     node = receiving()
     node.receive("pub", chunk(2, b"2"))
-    repair = Data("pub", STREAM, TOPIC, Mode.NACK, 1, 1, 0, 0.0, 0, pack(b"1"))
+    repair = Repair("pub", STREAM, TOPIC, Mode.NACK, 1, 1, 0, 0.0, 0, pack(b"1"))
     node.receive("mate", repair)
     (stream,) = node.topics.streams
     assert stream.order.expected == 3

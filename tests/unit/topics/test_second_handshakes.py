@@ -6,7 +6,18 @@ from protocols.gateways.events import GatewayAppointed, GatewayMoved
 from protocols.gateways.interface import RemoteGateway
 from protocols.topics import Gap
 from protocols.topics.messages import RELAY, REPLAY_ALL, Accept, Ack, Begin, Data, Offer
-from tests.unit.topics.node import LIFE, STREAM, TOPIC, TopicsNode, data, events, offer, read, sends
+from tests.unit.topics.node import (
+    LIFE,
+    STREAM,
+    TOPIC,
+    TopicsNode,
+    data,
+    events,
+    offer,
+    read,
+    repair,
+    sends,
+)
 
 
 def test_who_was_promised_the_first_message_asks_for_it_again() -> None:
@@ -49,7 +60,7 @@ def test_a_receiver_that_heard_more_from_a_predecessor_is_no_liar() -> None:
     node.receive("b", Accept(*key, LIFE, 0))
     node.receive("fg", data(1, b"1", flags=RELAY), data(2, b"2", flags=RELAY))
     done = node.receive("b", Ack(*key, LIFE, 1, ((2, 9),)))
-    assert sends(done, Data) == [("b", data(2, b"2"))]
+    assert sends(done, Data) == [("b", repair(2, b"2"))]
     node.receive("b", Ack(*key, LIFE, 12))
     (stream,) = node.topics.streams
     assert stream.settled == 2, "all that came here"
