@@ -228,7 +228,8 @@ class Peer:
     ) -> TopicSubscription:
         """Messages of all topics that the pattern covers, for `async with` and `async for`.
 
-        `replay` asks publishers of ack and nack mode for what they still have of the time before;
+        `replay` asks publishers, of all but unordered mode, for what they still have of the time
+        before: it comes first, also where others of this peer get the topic already;
         `accept(publisher, topic)` says whose messages are wanted; `capacity` bytes may wait to be
         read, then publishers have to wait.
         """
