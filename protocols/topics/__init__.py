@@ -51,15 +51,15 @@ again with all that its source still keeps for the other. Departs from §3.2: no
 between gateways, since receivers and senders hold all of it anyway.
 
 Replays. A late joiner asks in its Accept for what is kept (`TopicConfig.keep`, in nack mode all of
-the history). The subscriptions of a node share one arrival, which asks for what all of them want. One
-that wants more than that, or comes when the stream arrives already, recalls the rest for itself,
-from whoever sends the stream to its node, up to the message before which it joined (`Recall`,
-`recalling.py`). Meanwhile a `CatchUp` stands in its place: what arrives for all waits there, within
-the subscription's capacity. So the replay comes once, in order and before the rest, and the others
-neither get it nor wait for it. Each request says what is here, so that loss costs a repetition
-and a new gateway can answer the next one. What leaves the history meanwhile is a Gap of that
-subscription alone. An ordered stream has no handshake: all who want a replay of it recall it, and a
-gateway first fetches what the publisher keeps (`Backfill`). Unordered ones have no replay.
+the history). The subscriptions of a node share one arrival, which asks for what all of them want.
+One that wants more than that, or comes when the stream arrives already, recalls the rest for
+itself, from whoever sends the stream to its node, up to the message before which it joined
+(`Recall`, `recalling.py`). Meanwhile a `CatchUp` stands in its place: what arrives for all waits
+there, within the subscription's capacity. So the replay comes once, in order and before the rest,
+and the others neither get it nor wait for it. Each request says what is here, so that loss costs a
+repetition and a new gateway can answer the next one. What leaves the history meanwhile is a Gap of
+that subscription alone. An ordered stream has no handshake: all who want a replay of it recall it,
+and a gateway first fetches what the publisher keeps (`Backfill`). Unordered ones have no replay.
 
 Ends. A closed publisher says so with its last number, and lingers. A silent receiver is failed and
 told so; it knocks, and goes on where it was if that is still there, else after a Gap; if it says
