@@ -14,6 +14,8 @@ from nodes.scenarios.topic_world import (
 from nodes.scenarios.zones import ZONES
 from overlay.scenario import Pause, Scenario, Stage, Until
 
+FLUSHED = 4.0  # s: less than an offer to somebody dead takes to fail
+
 # -- who dies -------------------------------------------------------------------------------------
 
 
@@ -139,6 +141,28 @@ def gateway_crash_twice(stage: Stage) -> Scenario:
             room.subscribe(victim)
             yield room.settled()
             yield from stream_on(room, stream, stage.rng.randint(1, 20))
+    yield from until_quiet(room)
+
+
+@scenario("topics-flush-after-crash", nodes=12, both_worlds=False)
+def flush_after_crash(stage: Stage) -> Scenario:
+    """The gateways on both sides die together: who flushes waits for their successors alone."""
+    room = Newsroom(stage)
+    yield from room.start()
+    publisher = next(name for name in room.members["a"] if name != room.gateway("a"))
+    for name in list(room.zone_of):
+        if name != publisher:
+            room.subscribe(name)
+    stream = room.open(publisher)
+    yield room.connected(stream)
+    yield from stream_on(room, stream, 10)
+    yield room.arrived()
+    far = stage.rng.choice(ZONES[1:])
+    for victim in (room.gateway(far), room.gateway("a")):
+        room.crash(victim)
+    yield from stream_on(room, stream, 20)
+    out = room.publishers[stream]
+    yield Until(lambda: out.all_settled, within=FLUSHED, what="all acknowledgements")
     yield from until_quiet(room)
 
 

@@ -47,8 +47,10 @@ what all behind it have. So when a gateway dies nothing but positions is lost, a
 learns them: from members by their Accepts, while the relay or publisher before it still has all
 from the position on that its predecessor acknowledged. While two stand for a zone, one whose
 receivers all went to the other leaves its source, and one that is asked for what it trimmed begins
-again with all that its source still keeps for the other. Departs from §3.2: no state is replicated
-between gateways, since receivers and senders hold all of it anyway.
+again with all that its source still keeps for the other. One that says nothing for `lost_grace`
+while another of its zone takes part, who was promised all that it lacks, is not waited for: what
+that one acknowledges counts, upstream and for who flushes; history is kept for both. Departs from
+§3.2: no state is replicated between gateways, since receivers and senders hold all of it anyway.
 
 Replays. A late joiner asks in its Accept for what is kept (`TopicConfig.keep`, in nack mode all of
 the history). The subscriptions of a node share one arrival, which asks for what all of them want.

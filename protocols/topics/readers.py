@@ -48,7 +48,7 @@ class Readers(ABC):
         """Everybody behind this node has all up to here."""
         have = self.order.expected - 1
         if self.relay is not None:
-            have = min(have, self.relay.floor)
+            have = min(have, self.relay.settled_upto)
         return max(have, 0)
 
     @abstractmethod
