@@ -55,6 +55,17 @@ class Readers(ABC):
     def resume(self, now: float) -> None:
         """A subscription has room again, or has caught up."""
 
+    def _attach(self, now: float) -> None:
+        if self.relay is not None and not self.relay.attached:
+            self.relay.attached = True
+            self.relay.review(now)
+
+    def detach(self, now: float) -> None:
+        """The source sends no more: those behind a relay must not wait here."""
+        if self.relay is not None and self.relay.attached:
+            self.relay.attached = False
+            self.relay.release(now)
+
     def takers(self) -> list[Subscription]:
         """The subscriptions that it is for, also those that catch up."""
         return [one.one if isinstance(one, CatchUp) else one for one in self.subscriptions]

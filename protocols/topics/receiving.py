@@ -64,6 +64,7 @@ class Incoming(Readers):
         self.lost_at: float | None = None  # when membership removed the source
         self._ack_bytes = 1 << 18
         self._since_ack = 0  # bytes
+        self._acked_bytes = 0
         self._acked = 0
         self._ack_armed = False
         self._asked_accept = -inf
@@ -72,6 +73,14 @@ class Incoming(Readers):
         self._draining = False
 
     # -- where it begins ------------------------------------------------------------------------
+
+    @property
+    def bytes(self) -> int:
+        """What was handed over, as it travelled."""
+        if self.relay is not None:
+            return self.relay.history.end
+        told = self.repairs.bytes if self.mode is Mode.NACK else self._since_ack
+        return self._acked_bytes + told
 
     def accept(self, src: NodeId, offer: Offer, now: float) -> None:
         """Take part, from where we are; or from where the sender says, if we are new to it."""
@@ -86,17 +95,6 @@ class Incoming(Readers):
         self._attach(now)
         self._ack_bytes = max(1, int(offer.window * self.core.settings.ack_share))
         self._send_accept(now)
-
-    def _attach(self, now: float) -> None:
-        if self.relay is not None and not self.relay.attached:
-            self.relay.attached = True
-            self.relay.review(now)
-
-    def detach(self, now: float) -> None:
-        """The source sends no more: those behind a relay must not wait here."""
-        if self.relay is not None and self.relay.attached:
-            self.relay.attached = False
-            self.relay.release(now)
 
     def _send_accept(self, now: float) -> None:
         if now - self._asked_accept < self.core.settings.resend_after:
@@ -261,6 +259,8 @@ class Incoming(Readers):
             self._progressed(len(chunk.payload), now)
         elif self.mode is Mode.NACK:
             self.repairs.remember(chunk)
+        else:
+            self._since_ack += len(chunk.payload)
         return True
 
     def _has_room(self) -> bool:
@@ -293,6 +293,7 @@ class Incoming(Readers):
         if msg.flags & LAST:
             self.final, self.lost = order.newest, bool(msg.flags & LOST)
         if chunk is not None:
+            self._since_ack += len(chunk.payload)
             if items is not None:
                 self._deliver(chunk, items)
             if self.relay is not None:
@@ -416,6 +417,7 @@ class Incoming(Readers):
     def _ack(self, now: float) -> None:
         if not self.begun or self.mode is not Mode.ACK:
             return
+        self._acked_bytes += self._since_ack
         self._since_ack = 0
         self._acked = self.settled
         self.core.counts.acks += 1

@@ -35,6 +35,11 @@ class Repairs:
         self._recent = History()
         self._askers: dict[Seat, tuple[Range, ...]] = {}  # who lacks what we lack, too
 
+    @property
+    def bytes(self) -> int:
+        """What was handed over since the begin."""
+        return self._recent.end
+
     def first_pause(self) -> float:
         """How long to wait before the first request: the nearer to the source, the shorter."""
         delay = self._core.settings.nack_delay * self.hops
