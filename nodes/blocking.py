@@ -215,7 +215,10 @@ class Peer:
         return list(self._peer.node.endpoints)
 
     def joined(self, *, count: int | None = None, timeout: float | None = None) -> None:
-        """Wait until the zone let this peer in, or until `count` members are present."""
+        """Wait until this peer is in its zone, or until `count` members are present.
+
+        Without seeds it is so at once, though alone.
+        """
 
         async def join() -> None:
             await self._peer.joined(count=count)

@@ -144,14 +144,23 @@ class Peer:
         self.node.stop()
 
     async def joined(self, *, count: int | None = None) -> None:
-        """Wait until the zone let this peer in, or until `count` members are present."""
+        """Wait until this peer is in its zone, or until `count` members are present.
+
+        It is when a member let it in, or is present. A peer without seeds, or with none but itself,
+        is where its zone begins: it is in it at once, though alone.
+        """
         with self.node.events(ZoneEntered, *MEMBER_EVENTS, where=self._is_mine) as events:
-            while not (self._membership.entered if count is None else len(self.members) >= count):
+            while not (self._is_in_zone() if count is None else len(self.members) >= count):
                 try:
                     await anext(events)
                 except StopAsyncIteration:
                     self._check_admitted()
                     raise LocalProtocolError(f"{self.node.name} stopped before it joined") from None
+
+    def _is_in_zone(self) -> bool:
+        if self._membership.entered or len(self.members) > 1:
+            return True
+        return all(seed in self.node.endpoints for seed in self.node.config.seeds)
 
     def _assemble(self, host: Host) -> None:
         self._recipe(host)
@@ -228,7 +237,8 @@ class Peer:
     ) -> TopicSubscription:
         """Messages of all topics that the pattern covers, for `async with` and `async for`.
 
-        `replay` asks publishers of ack and nack mode for what they still have of the time before;
+        `replay` asks publishers, of all but unordered mode, for what they still have of the time
+        before: it comes first, also where others of this peer get the topic already;
         `accept(publisher, topic)` says whose messages are wanted; `capacity` bytes may wait to be
         read, then publishers have to wait.
         """

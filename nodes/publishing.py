@@ -214,7 +214,7 @@ class TopicPublisher:
     @property
     def unacknowledged(self) -> int:
         """How many of them some subscriber has not acknowledged yet (ack mode)."""
-        return self.published - self._out.floor
+        return self.published - self._out.settled_upto
 
     def check_size(self, size: int) -> None:
         """LocalProtocolError when a message of so many encoded bytes cannot be published."""
@@ -253,7 +253,7 @@ class _Unopened:
     key = ("", -1)
     receivers: tuple[NodeId, ...] = ()
     next_number = 1
-    floor = 0
+    settled_upto = 0
     chunk_bytes = 1
 
     def __init__(self, topic: str) -> None:

@@ -97,6 +97,7 @@ class _Subscribed:
         if not self._node.is_running:
             raise LocalProtocolError(f"{self._node.name} does not run")
         self._sub = self._node.call(self._subscribe)
+        self._sub.tell_gap = self._node.guarded(self._hear)
         self._sub.on_batch(self._on_batch)
         self._sub.on_crowd(self._node.driver.yield_soon)
         self._node.at_stop(self._end)
@@ -104,7 +105,7 @@ class _Subscribed:
         self._unlisten = self._node.listen(kinds, self._hear)
         if self._on_event is not None:
             for stream in self._topics.streams:  # that others subscribed to
-                if stream.begun and self._sub in stream.subscriptions:
+                if stream.begun and self._sub in stream.takers():
                     self._on_event(PublisherAppeared(stream.topic, *stream.key))
 
     def _subscribe(self, now: float) -> Subscription:

@@ -70,6 +70,7 @@ def arriving_facts(one: Incoming) -> dict[str, Any]:
         "mode": name_of(one.mode),
         "source": one.source,
         "messages": max(one.order.expected - 1, 0),
+        "bytes": one.bytes,
         "behind": max(one.order.newest + 1 - one.order.expected, 0) if one.begun else 0,
         "subscriptions": len(one.subscriptions),
         "relayed": relay is not None,

@@ -25,6 +25,7 @@ from nodes.cli.topic_options import (
     Sets,
     Words,
     Zone,
+    checked,
     own_peer,
     through_node,
 )
@@ -98,7 +99,7 @@ def pub(
     """
     from overlay.patterns import check_topic
 
-    check_topic(topic)
+    checked(check_topic, topic)
     own: dict[str, Any] = {"name": name, "zone": zone, "overlay": overlay, "keys": keys}
     own |= {"insecure": insecure, "bind": bind, "sets": sets}
     path = through_node(node, seed, own)

@@ -25,6 +25,7 @@ from nodes.cli.topic_options import (
     Sets,
     Words,
     Zone,
+    checked,
     own_peer,
     through_node,
 )
@@ -85,7 +86,7 @@ def sub(
     """
     from overlay.patterns import check_pattern
 
-    check_pattern(pattern)
+    checked(check_pattern, pattern)
     if raw and json:
         raise typer.BadParameter("say --raw or --json, not both", param_hint="--raw")
     wanted = parse_replay(replay, time.time())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,7 +13,7 @@ from nodes.cli.asking import the_one
 from nodes.cli.output import complain
 from nodes.control import sockets
 from nodes.folders import runtime_folder
-from overlay.errors import ConfigError
+from overlay.errors import ConfigError, LocalProtocolError
 
 if TYPE_CHECKING:
     from nodes.blocking import Peer
@@ -32,6 +32,14 @@ Keys = Annotated[Path | None, typer.Option(help="With --seed: where keys lie.")]
 Insecure = Annotated[bool, typer.Option("--insecure", help="With --seed: without keys.")]
 Bind = Annotated[Words, typer.Option(help="With --seed: HOST:PORT to listen at.")]
 Sets = Annotated[Words, typer.Option("--set", help="With --seed: section.key=value; repeatable.")]
+
+
+def checked(check: Callable[[str], str], text: str) -> str:
+    """A topic or a pattern; one that cannot be is wrong usage."""
+    try:
+        return check(text)
+    except LocalProtocolError as error:
+        raise typer.BadParameter(str(error)) from None
 
 
 def through_node(node: str | None, seeds: Words, own: dict[str, Any]) -> Path | None:

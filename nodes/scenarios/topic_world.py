@@ -46,6 +46,7 @@ class Newsroom(Overlay):
         self.settings = settings
         self.history = History()
         self.readers: dict[NodeId, Reader] = {}
+        self.others: dict[NodeId, list[Reader]] = {}  # more subscriptions of the same node
         self.subscriptions: dict[NodeId, Subscription] = {}
         self.publishers: dict[Stream, Publisher] = {}
         self.failed: list[SubscriberFailed] = []
@@ -75,7 +76,8 @@ class Newsroom(Overlay):
 
     def _told_gap(self, name: NodeId, event: Gap) -> None:
         if name in self.readers:
-            self.history.told(self.readers[name], event)
+            for reader in (self.readers[name], *self.others.get(name, ())):
+                self.history.told(reader, event)
 
     def _told(self, name: NodeId, event: SubscriptionFailed | PublisherFailed) -> None:
         if name in self.readers:
@@ -104,6 +106,26 @@ class Newsroom(Overlay):
 
         if reads:
             one.on_batch(read)
+
+    def subscribe_too(self, name: NodeId, pattern: str = TOPIC, **options: Any) -> Reader:
+        """Let a member that subscribes already do so once more, and read on both sides."""
+        self._lives += 1
+        reader = Reader(name, self._lives)
+        self.history.readers.append(reader)
+        self.others.setdefault(name, []).append(reader)
+
+        def command(host: Host) -> Callable[[float], Subscription]:
+            return lambda now: host.protocol(Topics).subscribe(pattern, now, **options)
+
+        one: Subscription = self.stage.call(name, command)
+
+        def read() -> None:
+            while one.queue:
+                self.history.take(reader, one.take())
+
+        one.tell_gap = lambda gap: self.history.told(reader, gap)
+        one.on_batch(read)
+        return reader
 
     def read(self, name: NodeId) -> None:
         """Let a reader that did not read catch up."""
@@ -150,6 +172,8 @@ class Newsroom(Overlay):
         if name in self.readers:
             self.readers.pop(name).gone = True
             self.subscriptions.pop(name, None)
+        for reader in self.others.pop(name, ()):
+            reader.gone = True
         for stream in [one for one in self.publishers if one[0] == name]:
             del self.publishers[stream]
         self.stage.crash(name)
@@ -168,6 +192,11 @@ class Newsroom(Overlay):
         """Who keeps the list of gateways."""
         inside = [name for name in self.stage.names if self.zones(name).in_management]
         return Ring(inside).responsible_for(topic_id(topic))
+
+    def position(self, name: NodeId, stream: Stream) -> int:
+        """The next message of a stream that its subscriptions at a node get."""
+        (arriving,) = [one for one in self.topics(name).streams if one.id == (*stream, False)]
+        return arriving.order.expected
 
     # -- what must come true ----------------------------------------------------------------------
 
@@ -189,6 +218,16 @@ class Newsroom(Overlay):
             return True
 
         return Until(all_do, within=SETTLING, what="all subscribers")
+
+    def replayed(self) -> Until:
+        """Wait until all who wanted something of the time before have it."""
+
+        def all_have() -> bool:
+            return not any(
+                one.recalls for name in self.readers for one in self.topics(name).streams
+            )
+
+        return Until(all_have, within=DELIVERY, what="all replays")
 
     def arrived(self) -> Until:
         """Wait until everything is where it must be."""

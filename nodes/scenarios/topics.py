@@ -258,3 +258,64 @@ def replay(stage: Stage) -> Scenario:
     assert room.readers["a1"].reading(stream).numbers[0] == 31
     assert room.readers["b1"].reading(stream).numbers[0] == 1
     room.history.check(gaps_allowed=False)
+
+
+@scenario("topics-second-replay", nodes=6)
+def second_replay(stage: Stage) -> Scenario:
+    """More subscriptions of nodes that get a stream already: each gets its replay, then the rest.
+
+    Exactly once and in order, in both zones, while messages are published and some are lost.
+    """
+    room = Newsroom(stage)
+    yield from room.start()
+    config = TopicConfig(reliability=stage.rng.choice(("ack", "nack")), keep=1000, linger=20.0)
+    stream = everywhere(room, config)
+    yield room.connected(stream)
+    yield from stream_on(room, stream, 20, 0.02)
+    yield room.arrived()
+    stage.loss(stage.rng.choice((0.0, 0.05, 0.2)))
+    for _ in range(4):
+        yield from stream_on(room, stream, stage.rng.randint(0, 5), 0.02)
+        name = stage.rng.choice(list(room.readers))
+        amount = stage.rng.choice((1, 10, 10_000))
+        before = room.position(name, stream)
+        reader = room.subscribe_too(name, replay=Replay.last(amount))
+        reader.reading(stream).owed_from = max(1, before - amount)
+    yield from stream_on(room, stream, 10, 0.02)
+    stage.heal()
+    yield from until_quiet(room)
+    for readers in room.others.values():
+        for reader in readers:
+            reading = reader.reading(stream)
+            assert reading.numbers[0] == reading.owed_from, reading
+    yield from room.close()
+
+
+@scenario("topics-ordered-replay", nodes=9)
+def ordered_replay(stage: Stage) -> Scenario:
+    """Ordered streams keep some for who joins late, at gateways, too."""
+    room = Newsroom(stage)
+    yield from room.start()
+    room.subscribe("a1")
+    stream = room.open("a0", TopicConfig(reliability="ordered", keep=20))
+    room.history.unordered.pop(stream)  # nothing is lost here, so it is held to the same
+    yield room.connected(stream)
+    for _ in range(30):
+        room.publish(stream)
+        yield Pause(0.02)
+    yield room.arrived()
+    room.subscribe("a2", replay=Replay.last(5))
+    room.subscribe("b0", replay=Replay.all())  # the first one of its zone
+    yield room.connected(stream)
+    yield room.replayed()  # else what follows takes the place of what is kept
+    for _ in range(5):
+        room.publish(stream)
+        yield Pause(0.02)
+    last = room.subscribe_too("b0", replay=Replay.last(7))
+    yield room.replayed()
+    room.publish(stream)
+    last.reading(stream).owed_from = 29
+    yield room.arrived()
+    assert room.readers["a2"].reading(stream).numbers == list(range(26, 37))
+    assert room.readers["b0"].reading(stream).numbers == list(range(11, 37))
+    assert last.reading(stream).numbers == list(range(29, 37))

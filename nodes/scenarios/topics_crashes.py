@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from nodes.scenarios.registry import scenario
 from nodes.scenarios.topic_world import (
+    DELIVERY,
     Newsroom,
     both_modes,
     everywhere,
@@ -11,7 +12,9 @@ from nodes.scenarios.topic_world import (
     until_quiet,
 )
 from nodes.scenarios.zones import ZONES
-from overlay.scenario import Pause, Scenario, Stage
+from overlay.scenario import Pause, Scenario, Stage, Until
+
+FLUSHED = 4.0  # s: less than an offer to somebody dead takes to fail
 
 # -- who dies -------------------------------------------------------------------------------------
 
@@ -37,6 +40,42 @@ def publisher_crash(stage: Stage) -> Scenario:
         assert numbers == list(range(1, len(numbers) + 1)) or reader.reading(stream).gaps
         del reader.readings[stream]
     room.history.check(gaps_allowed=False)
+
+
+@scenario("topics-full-at-crash", nodes=6)
+def full_at_crash(stage: Stage) -> Scenario:
+    """A publisher dies while a subscriber does not read: it gets what was there, or a Gap."""
+    room = Newsroom(stage)
+    yield from room.start()
+    sleeper = stage.rng.choice(room.members["a"][1:] + room.members["b"])
+    for name in list(room.zone_of):
+        if name not in ("a0", sleeper):
+            room.subscribe(name)
+    room.subscribe(sleeper, reads=False, capacity=500)
+    stream = room.open("a0", both_modes(stage))
+    yield room.connected(stream)
+    stage.loss(stage.rng.choice((0.0, 0.2)))
+    yield from stream_on(room, stream, 20)
+    reader, one = room.readers[sleeper], room.subscriptions[sleeper]
+    known = [at.order.newest for at in room.topics(sleeper).streams if at.id == (*stream, False)]
+    room.crash("a0")
+    stage.heal()
+    yield Pause(stage.rng.uniform(0.0, 20.0))
+
+    def caught_up() -> bool:
+        if one.queue or one.held:
+            room.read(sleeper)
+        gaps = reader.reading(stream).gaps
+        seen = {*reader.reading(stream).numbers, *(n for a, b in gaps for n in range(a, b + 1))}
+        return set(range(1, known[0] + 1)) <= seen
+
+    yield Until(caught_up, within=DELIVERY * 2, what="what was known of, or word that it is gone")
+    yield Until(lambda: bool(reader.told), within=DELIVERY, what="word that the publisher failed")
+    numbers = reader.reading(stream).numbers
+    assert numbers == sorted(set(numbers)), numbers
+    for other in room.readers.values():
+        numbers = other.reading(stream).numbers
+        assert numbers == list(range(1, len(numbers) + 1)) or other.reading(stream).gaps
 
 
 @scenario("topics-subscriber-crash", nodes=9)
@@ -102,6 +141,28 @@ def gateway_crash_twice(stage: Stage) -> Scenario:
             room.subscribe(victim)
             yield room.settled()
             yield from stream_on(room, stream, stage.rng.randint(1, 20))
+    yield from until_quiet(room)
+
+
+@scenario("topics-flush-after-crash", nodes=12, both_worlds=False)
+def flush_after_crash(stage: Stage) -> Scenario:
+    """The gateways on both sides die together: who flushes waits for their successors alone."""
+    room = Newsroom(stage)
+    yield from room.start()
+    publisher = next(name for name in room.members["a"] if name != room.gateway("a"))
+    for name in list(room.zone_of):
+        if name != publisher:
+            room.subscribe(name)
+    stream = room.open(publisher)
+    yield room.connected(stream)
+    yield from stream_on(room, stream, 10)
+    yield room.arrived()
+    far = stage.rng.choice(ZONES[1:])
+    for victim in (room.gateway(far), room.gateway("a")):
+        room.crash(victim)
+    yield from stream_on(room, stream, 20)
+    out = room.publishers[stream]
+    yield Until(lambda: out.all_settled, within=FLUSHED, what="all acknowledgements")
     yield from until_quiet(room)
 
 

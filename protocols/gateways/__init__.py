@@ -49,7 +49,8 @@ cover (EXISTING), the delegate tells who would be their gateways (PROSPECTS), an
 them while a member's pattern covers them.
 
 A single zone costs nothing but declarations: gateways register only while the directory shows
-another zone, with the most senior delegate that answers, or with themselves.
+another zone, with the most senior delegate that answers, or with themselves. Who is appointed and
+knows of no other zone asks for the directory at once.
 
 What is trusted. Only members of the own zone may declare, register and tell prospects; only
 members of the management zone may tell interests, replicas and existing topics, and interests only

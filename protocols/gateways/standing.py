@@ -112,6 +112,8 @@ class Gatekeeper:
                     core.counts.appointed += 1
                     core.effects.emit(GatewayAppointed(topic))
                     self._look_abroad(topic)
+                    if self._delegate is None and not self._others():
+                        core.zones.refresh(now)  # there may be others: a member hears of them late
                 core.effects.emit(GatewaysChanged(topic))
             if flags != before:
                 self._register(topic, flags, now)

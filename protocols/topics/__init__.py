@@ -21,7 +21,11 @@ serves a node, in the node's own scope.
 | 120 | Failed   | a receiver was silent or too slow      | knocks, if it is still interested      |
 | 121 | Leave    | a subscriber closed, or has it all     | waits for it no longer                 |
 | 122 | Knock    | a node lacks offers of a topic         | offers its streams of it               |
-| 123 | Repair   | a chunk is sent again, to who lacks it | as Data, which it overtakes            |
+| 123 | Recall   | a subscription wants more of the time  | answers with a part of it, and keeps   |
+|     |          | before than the others of its node     | nothing about it                       |
+| 124 | Recalled | a Recall came                          | puts it in front of what arrives, and  |
+|     |          |                                        | asks for the next part                 |
+| 125 | Repair   | a chunk is sent again, to who lacks it | as Data, which it overtakes            |
 
 Modes (§3.1.1), chosen by each publisher. *unordered*: handed over on arrival. *ordered*: what is
 overtaken for longer than `order_wait` is skipped. *ack*: a handshake with each receiver; what is
@@ -44,13 +48,28 @@ what all behind it have. So when a gateway dies nothing but positions is lost, a
 learns them: from members by their Accepts, while the relay or publisher before it still has all
 from the position on that its predecessor acknowledged. While two stand for a zone, one whose
 receivers all went to the other leaves its source, and one that is asked for what it trimmed begins
-again with all that its source still keeps for the other. Departs from §3.2: no state is replicated
-between gateways, since receivers and senders hold all of it anyway.
+again with all that its source still keeps for the other. One that says nothing for `lost_grace`
+while another of its zone takes part, who was promised all that it lacks, is not waited for: what
+that one acknowledges counts, upstream and for who flushes; history is kept for both. Departs from
+§3.2: no state is replicated between gateways, since receivers and senders hold all of it anyway.
+
+Replays. A late joiner asks in its Accept for what is kept (`TopicConfig.keep`, in nack mode all of
+the history). The subscriptions of a node share one arrival, which asks for what all of them want.
+One that wants more than that, or comes when the stream arrives already, recalls the rest for
+itself, from whoever sends the stream to its node, up to the message before which it joined
+(`Recall`, `recalling.py`). Meanwhile a `CatchUp` stands in its place: what arrives for all waits
+there, within the subscription's capacity. So the replay comes once, in order and before the rest,
+and the others neither get it nor wait for it. Each request says what is here, so that loss costs a
+repetition and a new gateway can answer the next one. What leaves the history meanwhile is a Gap of
+that subscription alone. An ordered stream has no handshake: all who want a replay of it recall it,
+and a gateway first fetches what the publisher keeps (`Backfill`). Unordered ones have no replay.
 
 Ends. A closed publisher says so with its last number, and lingers. A silent receiver is failed and
 told so; it knocks, and goes on where it was if that is still there, else after a Gap; if it says
 nothing it is offered the stream once more after `handshake_within`. A stream that falls silent
-ends with PublisherFailed at its subscribers.
+ends with PublisherFailed at its subscribers. What is here of it then is still handed over, as they
+read it; holes in it are Gaps; and what they only knew of is one, too, when its source did not come
+back within `remember`.
 
 Trust. A member of the zone, and a gateway, are believed in what they hand on for others; streams of
 anybody else are counted as `stray`. Refused, with these reasons: `may-not-publish`,

@@ -10,6 +10,7 @@ from overlay.patterns import check_topic
 from protocols.topics.bridging import Bridge
 from protocols.topics.core import Core
 from protocols.topics.departures import Departures
+from protocols.topics.events import Gap
 from protocols.topics.messages import (
     ASK,
     LAST,
@@ -36,8 +37,10 @@ class Past(NamedTuple):
 
     topic: str
     expected: int
+    newest: int  # what lies between never came, and is not known to be gone yet
     final: bool  # it was complete: whatever comes now is a late copy
     receiver: int
+    takers: tuple[Subscription, ...]  # who had it
     until: float
 
 
@@ -108,7 +111,7 @@ class Arrivals:
             self._core.effects.send(src, Reject(*key_of(msg), reason))
             return None
         stream = self._new(src, msg, now)
-        stream.subscriptions = takers
+        stream.subscriptions += takers
         self._resume(stream, now)
         return stream
 
@@ -140,7 +143,7 @@ class Arrivals:
         past = self._past.pop(stream.id, None)
         if past is not None:
             stream.receiver = past.receiver
-            stream.begin(past.expected, now)
+            stream.begin(past.expected, now, past.takers)
 
     def call_for(self, stream: Incoming, now: float, *others: NodeId) -> bool:
         """Ask whoever may send a stream for an offer: its source does not; False: it just did."""
@@ -181,7 +184,7 @@ class Arrivals:
             self._core.counts.stray += 1
             return None
         stream = self._new(src, msg, now)
-        stream.subscriptions = takers
+        stream.subscriptions += takers
         self._resume(stream, now)
         return stream
 
@@ -208,12 +211,12 @@ class Arrivals:
 
     # -- subscriptions come and go --------------------------------------------------------------
 
-    def subscribed(self, one: Subscription) -> None:
+    def subscribed(self, one: Subscription, now: float) -> None:
         """Streams that arrive already are for a new subscription, too."""
         for stream in self.streams.values():
             wanted = stream.relay is None and self._subscriptions.matches(one, stream.topic)
             if wanted and one.admit(stream.key[0], stream.topic):
-                stream.subscriptions.append(one)
+                stream.add(one, now)
         self._past = {
             key: past
             for key, past in self._past.items()
@@ -223,8 +226,7 @@ class Arrivals:
     def unsubscribed(self, one: Subscription, now: float) -> None:
         """A subscription ended; streams that nobody else wants are left."""
         for stream in list(self.streams.values()):
-            if one in stream.subscriptions:
-                stream.subscriptions.remove(one)
+            if stream.remove(one):
                 if stream.subscriptions and one.held:
                     stream.resume(now)  # the others wait for it no longer
                     self.settle(stream, now)
@@ -276,10 +278,18 @@ class Arrivals:
             self._departures.forget(stream.relay)
         for kind in ("gap", "ack"):
             self._core.effects.cancel_timer((kind, stream.id))
+        for request in stream.recalls:
+            request.stop()
         if stream.begun and (final or stream.relay is None):
-            until = now + self._core.settings.remember
+            order, reliable = stream.order, stream.mode in (Mode.ACK, Mode.NACK)
             self._past[stream.id] = Past(
-                stream.topic, stream.order.expected, final, stream.receiver, until
+                stream.topic,
+                order.expected,
+                order.newest if reliable else 0,
+                final,
+                stream.receiver,
+                tuple(stream.takers()),
+                now + self._core.settings.remember,
             )
 
     def sweep(self, now: float) -> None:
@@ -292,13 +302,24 @@ class Arrivals:
             if source == stream.key[0] and lost is not None:
                 # Its publisher itself is gone; of a gateway there will be a successor.
                 gone |= now - lost > settings.lost_grace and source not in self._core.members
-            if gone and not stream.over:
-                stream.fail("silent" if lost is None else "failed", now)
-            elif stream.over:
+            if stream.over:
                 pass
+            elif stream.failed:
+                if not gone and lost is None:
+                    stream.came_back()
+            elif gone:
+                stream.fail("silent" if lost is None else "failed", now)
             elif lost is not None or now - stream.heard_at > QUIET * settings.heartbeat:
                 self.call_for(stream, now, source)
             self.settle(stream, now)
         for key, past in list(self._past.items()):
             if past.until <= now:
                 del self._past[key]
+                self._tell_tail(key, past)
+
+    def _tell_tail(self, key: ArrivalKey, past: Past) -> None:
+        """A source did not come back: what we knew of and did not get is gone for good."""
+        if past.newest >= past.expected and any(one.open for one in past.takers):
+            self._core.counts.gaps += past.newest - past.expected + 1
+            gap = Gap(past.topic, key[0], key[1], past.expected, past.newest, "failed")
+            self._core.effects.emit(gap)

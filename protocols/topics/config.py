@@ -33,7 +33,10 @@ class TopicConfig(Settings, frozen=True, kw_only=True):
         float, bounded("s", 0.1, 604_800, "nack, and what `keep` keeps: nobody asks for older ones")
     ] = 60.0
     keep: Annotated[
-        int, bounded("messages", 0, 10_000_000, "ack: kept when all have them, for who joins late")
+        int,
+        bounded(
+            "messages", 0, 10_000_000, "ack, ordered: though all have them, for who joins late"
+        ),
     ] = 0
     window_bytes: Annotated[
         int, bounded("bytes", KIB, 1 << 30, "on the way to one subscriber and unacknowledged")

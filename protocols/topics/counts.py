@@ -11,6 +11,8 @@ class TopicsCounts(msgspec.Struct):
     published: int = 0  # messages
     chunks: int = 0  # in which they left
     delivered: int = 0  # messages to subscriptions of this node
+    replayed: int = 0  # of them to subscriptions that began later than others of this node
+    recalls: int = 0  # requests for what came before that this node answered
     duplicates: int = 0  # messages that came once more
     resent: int = 0  # chunks
     suppressed: int = 0  # requests for what was just sent again

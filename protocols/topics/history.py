@@ -65,6 +65,22 @@ class History:
         self.newest = chunk.last
         return chunk
 
+    def put_before(self, chunks: list[Chunk]) -> None:
+        """Put what was published earlier in front of what is here."""
+        first = self.first
+        before = self.newest + 1 if first is None else first.first
+        end = self.end if first is None else first.end - len(first.payload)
+        placed: list[Chunk] = []
+        for chunk in reversed(chunks):
+            if chunk.last < before:
+                placed.insert(0, msgspec.structs.replace(chunk, end=end))
+                end -= len(chunk.payload)
+                self.bytes += len(chunk.payload)
+                self.messages += chunk.count
+                self.oldest = chunk.first
+        self._chunks[: self._from] = placed
+        self._from = 0
+
     def skip_to(self, number: int) -> None:
         """The next message has that number: those before it are lost to this sender, too."""
         if number > self.newest + 1:

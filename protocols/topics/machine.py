@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
+from functools import partial
 from random import Random
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar
 
 from overlay.errors import InvariantViolation, LocalProtocolError, RemoteProtocolError
 from overlay.ids import NodeId
@@ -29,12 +30,12 @@ from protocols.membership.events import AttributesChanged, MemberFailed, MemberJ
 from protocols.topics import tree
 from protocols.topics.arrivals import Arrivals
 from protocols.topics.bridging import Bridge
+from protocols.topics.changes import Changes
 from protocols.topics.config import TopicConfig, TopicsSettings
 from protocols.topics.core import Core, May, everybody_may
 from protocols.topics.counts import TopicsCounts
 from protocols.topics.departures import Departures
 from protocols.topics.events import EMITTED, SubscriptionFailed
-from protocols.topics.interest import INTEREST_KEYS
 from protocols.topics.messages import (
     GONE,
     MESSAGES,
@@ -50,6 +51,8 @@ from protocols.topics.messages import (
     Leave,
     Nack,
     Offer,
+    Recall,
+    Recalled,
     Reject,
     Repair,
     StreamKey,
@@ -60,12 +63,11 @@ from protocols.topics.modes import Mode
 from protocols.topics.publishing import Publisher
 from protocols.topics.receiving import Incoming
 from protocols.topics.relation import Seat
+from protocols.topics.sending import Outgoing
 from protocols.topics.stream import Resent
 from protocols.topics.subscribing import AttributeWriter, Subscriptions
 from protocols.topics.subscription import Admit, Replay, Subscription, anybody
 from protocols.topology.interface import TopologyView
-
-GatewayEvent: TypeAlias = GatewayAppointed | GatewayDismissed | GatewayMoved | GatewaysChanged
 
 SWEEP = "sweep"
 SWEEP_EVERY = 1.0  # s between two looks for streams that fell silent, and gateways to call
@@ -112,15 +114,17 @@ class Topics(OverlayProtocol):
         self._departures = Departures(self._core)
         self._bridge = Bridge(self._core, self._departures)
         self._arrivals = Arrivals(self._core, self._subscriptions, self._departures, self._bridge)
+        self._changes = Changes(self._core, self._departures, self._arrivals, self._bridge)
         self._streams = self._arrivals.streams
         self._resent: Resent = {}
         self._timers: dict[str, Callable[[Any, float], None]] = {
             "out": self._on_out_timer,
             "gap": self._on_gap_timer,
             "ack": self._on_ack_timer,
-            "slow": self._on_slow_timer,
-            "room": self._on_room_timer,
-            "linger": self._on_linger_timer,
+            "recall": self._on_recall_timer,
+            "slow": partial(self._on_publisher_timer, Publisher.on_slow_timer),
+            "room": partial(self._on_publisher_timer, Publisher.on_room_timer),
+            "linger": partial(self._on_publisher_timer, Publisher.on_linger_timer),
         }
 
     def message_handlers(self) -> Mapping[type[Message], Handler]:
@@ -138,20 +142,22 @@ class Topics(OverlayProtocol):
             Failed: self._on_failed,
             Leave: self._on_leave,
             Knock: self._on_knock,
+            Recall: self._on_recall,
+            Recalled: self._on_recalled,
         }
 
     def event_handlers(self) -> Mapping[type[Event], EventHandler]:
         """Members, their interest, and gateways come and go."""
         return {
-            MemberJoined: self._on_member,
-            MemberFailed: self._on_member_gone,
-            MemberLeft: self._on_member_gone,
-            AttributesChanged: self._on_attributes,
-            GatewayAppointed: self._on_gateways,
-            GatewayMoved: self._on_gateways,
-            GatewaysChanged: self._on_gateways,
-            GatewayDismissed: self._on_gateways,
-            LinkUp: self._on_link,
+            MemberJoined: self._changes.on_member,
+            MemberFailed: self._changes.on_member_gone,
+            MemberLeft: self._changes.on_member_gone,
+            AttributesChanged: self._changes.on_attributes,
+            GatewayAppointed: self._changes.on_gateways,
+            GatewayMoved: self._changes.on_gateways,
+            GatewaysChanged: self._changes.on_gateways,
+            GatewayDismissed: self._changes.on_gateways,
+            LinkUp: self._changes.on_link,
         }
 
     # -- commands of the application ------------------------------------------------------------
@@ -169,7 +175,7 @@ class Topics(OverlayProtocol):
     def close_publisher(self, publisher: Publisher, now: float) -> None:
         """Publish no more; it lingers to serve who lacks something. StreamEnded follows."""
         publisher.close(now)
-        self._settle(publisher.key, now)
+        self._changes.settle(publisher.key, now)
         self._declare(publisher.topic, now)
 
     def subscribe(
@@ -187,8 +193,8 @@ class Topics(OverlayProtocol):
         one = Subscription(pattern, replay or Replay(), admit, capacity)
         if self._subscriptions.add(one):
             self._interest_changed(one, now)
-        self._arrivals.subscribed(one)
-        self._review_later()
+        self._arrivals.subscribed(one, now)
+        self._changes.review_later()
         return one
 
     def unsubscribe(self, one: Subscription, now: float) -> None:
@@ -196,14 +202,13 @@ class Topics(OverlayProtocol):
         if self._subscriptions.remove(one):
             self._interest_changed(one, now)
         self._arrivals.unsubscribed(one, now)
-        self._review_later()
+        self._changes.review_later()
 
     def resume(self, one: Subscription, now: float) -> None:
         """A subscription that was full has room again."""
         one.held = False
         for stream in list(self._streams.values()):
-            if one in stream.subscriptions:
-                stream.resume(now)
+            if stream.has_room_again(one, now):
                 self._arrivals.settle(stream, now)
 
     def _check_own_right(self, what: str, topic: str) -> None:
@@ -248,16 +253,22 @@ class Topics(OverlayProtocol):
         self._arrivals.offered(src, msg, now)
 
     def _on_accept(self, src: NodeId, msg: Accept, now: float) -> None:
-        out = self._departures.get(key_of(msg))
+        out = self._found(src, msg)
         if out is None:
-            self.counts.stray += 1
-            self.effects.send(src, Failed(*key_of(msg), GONE, msg.relay))
             return
         self._check_reader(src, out.topic, hands_on=out.hands_on(src, relay=msg.relay))
         if self._arrivals.starts_over(msg, now):
             return
         out.on_accept(src, msg, now)
-        self._settle(out.key, now)
+        self._changes.settle(out.key, now)
+
+    def _found(self, src: NodeId, msg: Accept | Ack | Recall) -> Outgoing | None:
+        """The stream that a message is about; if it is not here its sender is told so."""
+        out = self._departures.get(key_of(msg))
+        if out is None:
+            self.counts.stray += 1
+            self.effects.send(src, Failed(*key_of(msg), GONE, msg.relay))
+        return out
 
     def _check_reader(self, src: NodeId, topic: str, *, hands_on: bool) -> None:
         if not hands_on and not self._core.may(src, "subscribe", topic):
@@ -267,7 +278,7 @@ class Topics(OverlayProtocol):
         out = self._departures.get(key_of(msg))
         if out is not None:
             out.on_reject(Seat(src, msg.relay), msg.reason, now)
-            self._settle(out.key, now)
+            self._changes.settle(out.key, now)
 
     def _on_begin(self, src: NodeId, msg: Begin, now: float) -> None:
         stream = self._streams.get((msg.origin, msg.stream, msg.relay))
@@ -285,7 +296,7 @@ class Topics(OverlayProtocol):
         out = self._departures.get(key_of(msg))
         if out is not None:
             out.on_leave(Seat(src, msg.relay), now, moved=msg.moved)
-            self._settle(out.key, now)
+            self._changes.settle(out.key, now)
 
     def _on_failed(self, src: NodeId, msg: Failed, now: float) -> None:
         """The sender does not count on this node: knock, if it is still wanted."""
@@ -328,14 +339,12 @@ class Topics(OverlayProtocol):
         self._arrivals.settle(stream, now)
 
     def _on_ack(self, src: NodeId, msg: Ack, now: float) -> None:
-        out = self._departures.get(key_of(msg))
+        out = self._found(src, msg)
         if out is None:
-            self.counts.stray += 1
-            self.effects.send(src, Failed(*key_of(msg), GONE, msg.relay))
             return
         out.on_ack(src, msg, now)
         if out.ended:
-            self._settle(out.key, now)
+            self._changes.settle(out.key, now)
 
     def _on_nack(self, src: NodeId, msg: Nack, now: float) -> None:
         out = self._departures.get(key_of(msg))
@@ -356,70 +365,20 @@ class Topics(OverlayProtocol):
         else:
             self.counts.stray += 1
 
-    def _settle(self, key: StreamKey, now: float) -> None:
-        """See whether a stream is over."""
-        publisher = self._departures.publishers.get(key)
-        if publisher is not None:
-            if publisher.finished:
-                self._departures.forget(publisher)
-        elif (stream := self._streams.get((*key, True))) is not None:
-            self._arrivals.settle_relay(stream, now)
-
-    # -- members and gateways -------------------------------------------------------------------
-
-    def _on_member(self, event: MemberJoined, now: float) -> None:
-        if event.zone == self._core.members.zone:
-            self._interest_of(event.member)
-
-    def _on_attributes(self, event: AttributesChanged, now: float) -> None:
-        here = event.zone == self._core.members.zone
-        if here and any(key in INTEREST_KEYS for key in event.keys):
-            self._interest_of(event.member)
-
-    def _on_member_gone(self, event: MemberFailed | MemberLeft, now: float) -> None:
-        if event.zone != self._core.members.zone:
+    def _on_recall(self, src: NodeId, msg: Recall, now: float) -> None:
+        out = self._found(src, msg)
+        if out is None:
             return
-        for stream in self._streams.values():
-            if stream.source == event.member and stream.lost_at is None:
-                stream.lost_at = now
-        self._interest_of(event.member)  # a restarted one is present again
+        self._check_reader(src, out.topic, hands_on=out.hands_on(src, relay=msg.relay))
+        out.on_recall(src, msg, now)
 
-    def _on_link(self, event: LinkUp, now: float) -> None:
-        """Its certificate is known now, and may not allow what the peer is interested in."""
-        may, peer = self._core.may, event.peer
-        if not all(may(peer, "subscribe", out.topic) for out in self._departures.all()):
-            self._review_later()
-
-    def _interest_of(self, member: NodeId) -> None:
-        """What a member wants may have changed: whoever shunned it tries again."""
-        self._core.audience.refresh(member)
-        for out in self._departures.all():
-            out.shunned.pop(Seat(member), None)
-        self._review_later()
-
-    def _on_gateways(self, event: GatewayEvent, now: float) -> None:
-        topic = event.topic
-        if isinstance(event, GatewayAppointed):
-            self._bridge.appointed(topic)
-        elif isinstance(event, GatewayDismissed):
-            self._bridge.dismissed(topic)
-            for stream in [one for one in self._streams.values() if one.topic == topic]:
-                self._arrivals.call_for(stream, now)
-        for stream in [one for one in self._streams.values() if one.topic == topic]:
-            self._arrivals.leave_if_idle(stream, now)
-        for out in self._departures.of_topic(topic):
-            for seat in [seat for seat in out.shunned if seat.relay]:
-                del out.shunned[seat]
-        self._bridge.call_all(self._streams.values(), now)
-        self._review_later()
-
-    def _review_later(self) -> None:
-        self.effects.at_tick_end(self._review)
-
-    def _review(self, now: float) -> None:
-        for out in self._departures.all():
-            out.review(now)
-            self._settle(out.key, now)
+    def _on_recalled(self, src: NodeId, msg: Recalled, now: float) -> None:
+        stream = self._streams.get((msg.origin, msg.stream, msg.relay))
+        if stream is None:
+            self.counts.stray += 1
+            return
+        stream.on_recalled(src, msg, now)
+        self._arrivals.settle(stream, now)
 
     # -- time -----------------------------------------------------------------------------------
 
@@ -440,7 +399,7 @@ class Topics(OverlayProtocol):
         out = self._departures.get(key)
         if out is not None:
             out.on_timer(now)
-            self._settle(key, now)
+            self._changes.settle(key, now)
 
     def _on_gap_timer(self, key: ArrivalKey, now: float) -> None:
         stream = self._streams.get(key)
@@ -453,21 +412,19 @@ class Topics(OverlayProtocol):
         if stream is not None:
             stream.on_ack_timer(now)
 
-    def _on_room_timer(self, key: StreamKey, now: float) -> None:
-        publisher = self._departures.publishers.get(key)
-        if publisher is not None:
-            publisher.on_room_timer(now)
+    def _on_recall_timer(self, key: tuple[ArrivalKey, int], now: float) -> None:
+        stream = self._streams.get(key[0])
+        request = None if stream is None else stream.recall(key[1])
+        if request is not None:
+            request.on_timer(now)
 
-    def _on_slow_timer(self, key: StreamKey, now: float) -> None:
+    def _on_publisher_timer(
+        self, due: Callable[[Publisher, float], None], key: StreamKey, now: float
+    ) -> None:
         publisher = self._departures.publishers.get(key)
         if publisher is not None:
-            publisher.on_slow_timer(now)
-
-    def _on_linger_timer(self, key: StreamKey, now: float) -> None:
-        publisher = self._departures.publishers.get(key)
-        if publisher is not None:
-            publisher.on_linger_timer(now)
-            self._settle(key, now)
+            due(publisher, now)
+            self._changes.settle(key, now)
 
     def on_stop(self, now: float) -> None:
         """Say goodbye to senders and receivers."""

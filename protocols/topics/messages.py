@@ -100,7 +100,7 @@ class Data(Message, frozen=True, tag=116):
     payload: bytes  # a MessagePack array of `count` values
 
 
-class Repair(Data, frozen=True, tag=123):
+class Repair(Data, frozen=True, tag=125):
     """The same, sent again: it does not wait behind what is sent for the first time."""
 
     bulk = False
@@ -171,8 +171,50 @@ class Knock(Message, frozen=True, tag=122):
     topic: Topic
 
 
+class Recall(Message, frozen=True, tag=123):
+    """Send me what came before; what is after `upto` I get as everybody does."""
+
+    origin: WireName
+    stream: Number
+    serial: Number  # tells the requests of a node apart
+    have: Number  # all of it up to this one is here; 0: where it begins is not known yet
+    upto: Number
+    replay: Annotated[int, msgspec.Meta(ge=NO_REPLAY, le=REPLAY_ALL)]
+    amount: Annotated[float, msgspec.Meta(ge=0, le=1e18)]  # messages, or Unix seconds
+    relay: bool = False
+
+
+class Recalled(Message, frozen=True, tag=124):
+    """A chunk of what came before; there may be more in this part, and more parts."""
+
+    bulk = True
+
+    origin: WireName
+    stream: Number
+    serial: Number
+    start: Number  # what is asked for begins there: nothing before it is left
+    until: Number  # where this part ends: then ask again
+    first: Number
+    count: Count  # none: nothing is left
+    sent_at: float
+    payload: bytes
+    relay: bool = False
+
+
 AboutStream: TypeAlias = (
-    Offer | Accept | Reject | Begin | Data | Repair | TreeData | Ack | Nack | Failed | Leave
+    Offer
+    | Accept
+    | Reject
+    | Begin
+    | Data
+    | Repair
+    | TreeData
+    | Ack
+    | Nack
+    | Failed
+    | Leave
+    | Recall
+    | Recalled
 )
 MESSAGES: tuple[type[Message], ...] = (*get_args(AboutStream), Knock)
 

@@ -101,8 +101,10 @@ class Publisher(Outgoing):
 
     @property
     def all_settled(self) -> bool:
-        """Whether all receivers have everything."""
-        return not self.items and (self.mode is not Mode.ACK or self.floor == self.history.newest)
+        """Whether all receivers that are waited for have everything."""
+        if self.items:
+            return False
+        return self.mode is not Mode.ACK or self.settled_upto == self.history.newest
 
     def put(self, item: Any, size: int, now: float) -> bool:
         """Queue a message that found `left` too small; False when it must wait."""

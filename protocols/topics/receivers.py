@@ -10,6 +10,7 @@ from overlay.ids import NodeId
 from protocols.topics.config import TopicConfig
 from protocols.topics.core import Core
 from protocols.topics.events import SubscriberFailed, SubscriberJoined, SubscriberLeft
+from protocols.topics.history import Chunk
 from protocols.topics.messages import (
     ASK,
     MOVED,
@@ -20,6 +21,8 @@ from protocols.topics.messages import (
     Begin,
     Failed,
     Offer,
+    Recall,
+    Recalled,
     StreamKey,
 )
 from protocols.topics.modes import Mode
@@ -27,6 +30,7 @@ from protocols.topics.relation import Relation, Seat
 from protocols.topics.stream import Stream
 
 LONGEST_OFFER_PAUSE = 2.0  # s
+RECALLED_BYTES = 1 << 20  # of what came before, in one part
 
 
 class Receivers(Stream):
@@ -238,7 +242,41 @@ class Receivers(Stream):
         """A receiver has more than there is."""
         raise RemoteProtocolError("accept-unsent", f"{src} has {msg.have} of {self.topic}")
 
-    def _start_for(self, position: int, msg: Accept) -> int:
+    def on_recall(self, src: NodeId, msg: Recall, now: float) -> None:
+        """Send what came before a receiver's subscription, from where it is; a part of it."""
+        history, upto = self.history, msg.upto
+        if upto > history.newest or msg.have > upto:
+            self.core.counts.stray += 1  # or it has more from another gateway: it asks again
+            return
+        self.core.counts.recalls += 1
+        start = self._start_for(upto, msg)
+        part: list[Chunk] = []
+        budget = min(self.config.window_bytes, RECALLED_BYTES)
+        for chunk in history.overlapping(start, upto):
+            if budget <= 0:
+                break
+            part.append(chunk)
+            budget -= len(chunk.payload)
+        if not part:
+            part = [Chunk(upto + 1, 0, 0.0, b"")]
+        start, until = max(start, part[0].first), min(upto, part[-1].last)
+        for chunk in part:
+            self.core.effects.send(
+                src,
+                Recalled(
+                    *self.key,
+                    msg.serial,
+                    start,
+                    until,
+                    chunk.first,
+                    chunk.count,
+                    chunk.sent_at,
+                    chunk.payload,
+                    msg.relay,
+                ),
+            )
+
+    def _start_for(self, position: int, msg: Accept | Recall) -> int:
         """Where a receiver begins that is owed all after `position`."""
         history = self.history
         start = position + 1

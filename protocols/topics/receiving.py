@@ -6,6 +6,7 @@ gateway. Messages are compared by ranges of numbers; nothing is done for each of
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from math import inf
 from typing import Any
 
@@ -19,12 +20,8 @@ from protocols.topics.messages import (
     LARGEST,
     LAST,
     LOST,
-    REPLAY_ALL,
-    REPLAY_LAST,
-    REPLAY_SINCE,
     Accept,
     Ack,
-    ArrivalKey,
     Data,
     Leave,
     Offer,
@@ -32,15 +29,15 @@ from protocols.topics.messages import (
     StreamKey,
 )
 from protocols.topics.modes import Mode
-from protocols.topics.ordering import Order, weight
+from protocols.topics.ordering import weight
 from protocols.topics.packing import pack, unpack
+from protocols.topics.readers import Readers
 from protocols.topics.relation import Seat
-from protocols.topics.relaying import Relay
 from protocols.topics.repairing import Repairs
 from protocols.topics.subscription import Batch, Replay, Subscription
 
 
-class Incoming:
+class Incoming(Readers):
     """What this node knows of a stream that it gets."""
 
     def __init__(
@@ -54,26 +51,20 @@ class Incoming:
         *,
         relay: bool = False,
     ) -> None:
-        self.id: ArrivalKey = (*key, relay)
-        self.core = core
-        self.key = key
-        self.topic = topic
-        self.mode = mode
-        self.source = source  # who sends it: its publisher, or a gateway
+        super().__init__(core, key, topic, mode, source, relay=relay)
         self.receiver = core.rng.getrandbits(48)
-        self.order = Order(core.settings.pending_bytes)
         self.repairs = Repairs(core, key, topic, mode, source, relay=relay)
         self.oldest = 0  # that the source still has
         self.final: int | None = None  # the last one, once its publisher closed
         self.lost = False  # and that because it failed
         self.over = False
+        self.failed = ""  # why its source is held for gone, while something here is not read yet
         self.heard_at = now
         self.called_at = -inf  # when this node last asked for offers of it
         self.lost_at: float | None = None  # when membership removed the source
-        self.subscriptions: list[Subscription] = []
-        self.relay: Relay | None = None  # at a gateway: then there are no subscriptions
         self._ack_bytes = 1 << 18
         self._since_ack = 0  # bytes
+        self._acked_bytes = 0
         self._acked = 0
         self._ack_armed = False
         self._asked_accept = -inf
@@ -85,17 +76,12 @@ class Incoming:
     # -- where it begins ------------------------------------------------------------------------
 
     @property
-    def begun(self) -> bool:
-        """Whether we know where it begins."""
-        return self.order.expected > 0
-
-    @property
-    def settled(self) -> int:
-        """Everybody behind this node has all up to here."""
-        have = self.order.expected - 1
+    def bytes(self) -> int:
+        """What was handed over, as it travelled."""
         if self.relay is not None:
-            have = min(have, self.relay.floor)
-        return max(have, 0)
+            return self.relay.history.end
+        told = self.repairs.bytes if self.mode is Mode.NACK else self._since_ack
+        return self._acked_bytes + told
 
     def accept(self, src: NodeId, offer: Offer, now: float) -> None:
         """Take part, from where we are; or from where the sender says, if we are new to it."""
@@ -106,20 +92,10 @@ class Incoming:
             self._asked_accept = -inf
         self.heard_at = now
         self.lost_at = None
+        self.came_back()
         self._attach(now)
         self._ack_bytes = max(1, int(offer.window * self.core.settings.ack_share))
         self._send_accept(now)
-
-    def _attach(self, now: float) -> None:
-        if self.relay is not None and not self.relay.attached:
-            self.relay.attached = True
-            self.relay.review(now)
-
-    def detach(self, now: float) -> None:
-        """The source sends no more: those behind a relay must not wait here."""
-        if self.relay is not None and self.relay.attached:
-            self.relay.attached = False
-            self.relay.release(now)
 
     def _send_accept(self, now: float) -> None:
         if now - self._asked_accept < self.core.settings.resend_after:
@@ -127,21 +103,10 @@ class Incoming:
         self._asked_accept = now
         have = self.settled if self.begun else 0
         # 0 says that we are new: who has begun, at the first message, wants all that there is.
-        replay = Replay.all() if self.begun and not have else self.replay()
+        replay = Replay.all() if self.begun and not have else self._replay()
         for_others = self.relay is not None
         accept = Accept(*self.key, self.receiver, have, replay.kind, replay.amount, for_others)
         self.core.effects.send(self.source, accept)
-
-    def replay(self) -> Replay:
-        """The most that any of its subscriptions wants; gateways take all there is."""
-        if self.relay is not None:
-            return Replay.all()
-        wanted = [one.replay for one in self.subscriptions]
-        for kind in (REPLAY_ALL, REPLAY_SINCE, REPLAY_LAST):
-            amounts = [one.amount for one in wanted if one.kind == kind]
-            if amounts:
-                return Replay(kind, max(amounts) if kind == REPLAY_LAST else min(amounts))
-        return Replay()
 
     def on_begin(self, src: NodeId, start: int, now: float) -> None:
         """Where it begins, or goes on."""
@@ -158,8 +123,8 @@ class Incoming:
         self._drain(now)
         self._look(now)
 
-    def begin(self, start: int, now: float) -> None:
-        """Go on from there: its sender says so, or an earlier life of it here ended there."""
+    def begin(self, start: int, now: float, had: Collection[Subscription] = ()) -> None:
+        """Its sender says that it begins there, or an earlier life of it, for `had`, ended."""
         start = max(start, 1)
         self.order.expected = start
         self.order.newest = max(self.order.newest, start - 1)
@@ -168,6 +133,7 @@ class Incoming:
             self.relay.begin(start, now)
         if self.subscriptions:
             self.core.effects.emit(PublisherAppeared(self.topic, *self.key))
+        self._recall_for_all(had, now)
 
     def _wait_for_begin(self, chunk: Chunk | None, now: float) -> None:
         """Nack mode: the first words may be lost; the sender knows since when we are interested."""
@@ -296,6 +262,8 @@ class Incoming:
             self._progressed(len(chunk.payload), now)
         elif self.mode is Mode.NACK:
             self.repairs.remember(chunk)
+        else:
+            self._since_ack += len(chunk.payload)
         return True
 
     def _has_room(self) -> bool:
@@ -328,6 +296,7 @@ class Incoming:
         if msg.flags & LAST:
             self.final, self.lost = order.newest, bool(msg.flags & LOST)
         if chunk is not None:
+            self._since_ack += len(chunk.payload)
             if items is not None:
                 self._deliver(chunk, items)
             if self.relay is not None:
@@ -357,7 +326,7 @@ class Incoming:
     def on_gap_timer(self, now: float) -> None:
         """A gap is still there, or not."""
         self._gap_at = inf
-        if self.over:
+        if self.over or self.failed:
             return
         if not self.begun:
             self._begin_without_answer(now)
@@ -429,6 +398,9 @@ class Incoming:
         if self.mode is not Mode.ACK or not self.begun or self.over:
             return
         self._drain(now)
+        if self.failed:
+            self._hand_over_rest(now)
+            return
         if self.settled > self._acked:
             self._progressed(self._ack_bytes // 4, now)
         self._look(now)
@@ -446,6 +418,7 @@ class Incoming:
     def _ack(self, now: float) -> None:
         if not self.begun or self.mode is not Mode.ACK:
             return
+        self._acked_bytes += self._since_ack
         self._since_ack = 0
         self._acked = self.settled
         self.core.counts.acks += 1
@@ -453,9 +426,14 @@ class Incoming:
         self.core.effects.send(self.source, ack)
 
     def resume(self, now: float) -> None:
-        """A subscription has room again."""
+        """A subscription has room again, or has caught up."""
+        if self.over:
+            return
         before = self.order.expected
         self._drain(now)
+        if self.failed:
+            self._hand_over_rest(now)
+            return
         if self.order.expected > before and self.mode is Mode.ACK:
             self.core.effects.at_tick_end(self._ack)
         self._look(now)
@@ -466,7 +444,7 @@ class Incoming:
         """All of a closed stream is here."""
         if self.relay is not None and not self.relay.ended:
             self.relay.end(now, lost=self.lost)
-        if self.over or self.settled < (self.final or 0):
+        if self.over or self.recalls or self.settled < (self.final or 0):
             return
         self.over = True
         if self.mode is Mode.ACK:
@@ -479,22 +457,39 @@ class Incoming:
                 self.core.effects.emit(PublisherGone(self.topic, *self.key))
 
     def fail(self, reason: str, now: float) -> None:
-        """The source is gone: hand over what is here, say what is not."""
+        """The source is gone: hand over what is here, say what is not; readers may take time."""
+        self.failed = reason
+        for request in self.recalls:
+            request.give_up(reason, now)
+        self._hand_over_rest(now)
+        if self.subscriptions and self.begun:
+            self.core.effects.emit(PublisherFailed(self.topic, *self.key, reason))
+
+    def _hand_over_rest(self, now: float) -> None:
+        """As far as there is room; it is over when nothing is left here."""
         order = self.order
         while self.begun and (chunk := order.first()) is not None:
-            self._skip_to(chunk.first, reason, now)
+            self._skip_to(chunk.first, self.failed, now)
             self._drain(now)
             if order.first() is chunk:
-                break  # nobody reads it
+                return  # nobody reads it
+        if self.recalls:
+            return
         self.over = True
         if self.relay is not None:
             self.relay.end(now, lost=True)
-        if self.subscriptions and self.begun:
-            self.core.effects.emit(PublisherFailed(self.topic, *self.key, reason))
+
+    def came_back(self) -> None:
+        """The source was only held for gone."""
+        if self.failed:
+            self.failed = ""
+            if self.subscriptions:
+                self.core.effects.emit(PublisherAppeared(self.topic, *self.key))
 
     def check_invariants(self) -> None:
         """See the package's docstring."""
         if wrong := self.order.check():
             raise InvariantViolation(f"{self.core.me}: {self.topic}: {wrong}")
-        if self.begun and self.order.lacks() and self._gap_at == inf and not self.over:
+        waits = self.begun and not self.over and not self.failed
+        if waits and self.order.lacks() and self._gap_at == inf:
             raise InvariantViolation(f"{self.core.me}: a gap in {self.topic} has no timer")

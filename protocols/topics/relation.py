@@ -44,6 +44,7 @@ class Relation:
         "sent",
         "slow",
         "stands_for",
+        "superseded",
     )
 
     def __init__(
@@ -66,6 +67,7 @@ class Relation:
         self.ask_pause = 0.0
         self.lost_at: float | None = None  # when membership removed it
         self.slow = False  # and told so
+        self.superseded = False  # silent, and another one who stands for the same has its place
         self.resent: dict[int, float] = {}  # when which chunk was sent again
 
     @property

@@ -13,7 +13,7 @@ from overlay.ids import NodeId
 from protocols.topics.config import TopicConfig
 from protocols.topics.core import Core
 from protocols.topics.history import Chunk
-from protocols.topics.messages import Accept, Ack, StreamKey
+from protocols.topics.messages import Accept, Ack, Recall, StreamKey
 from protocols.topics.modes import Mode, name_of
 from protocols.topics.relation import Seat
 from protocols.topics.sending import Outgoing
@@ -48,6 +48,7 @@ class Relay(Outgoing):
         self.progressed: Progressed = _nobody_waits
         self.attached = True  # somebody sends to this node
         self._begun = 0
+        self.backfilled = True  # False: what was published before it began is on its way
 
     def wanted(self) -> dict[Seat, str]:
         """Those behind it, as seen from the publisher."""
@@ -81,6 +82,11 @@ class Relay(Outgoing):
     def _check_ack(self, src: NodeId, msg: Ack) -> None:
         """It may have more from a predecessor, and have heard of more; what is here counts."""
         check_ranges(src, msg.gaps, msg.upto)
+
+    def on_recall(self, src: NodeId, msg: Recall, now: float) -> None:
+        """Not before all is here that may be asked for: requests are repeated."""
+        if self.backfilled:
+            super().on_recall(src, msg, now)
 
     def take(self, chunk: Chunk, now: float) -> None:
         """Hand a chunk on."""

@@ -41,6 +41,11 @@ class Repairs:
         self._again_at = 0.0  # then everything that is missing is asked for once more
         self._askers: dict[Seat, tuple[Range, ...]] = {}  # who lacks what we lack, too
 
+    @property
+    def bytes(self) -> int:
+        """What was handed over since the begin."""
+        return self._recent.end
+
     def first_pause(self) -> float:
         """How long to bear with a gap; in nack mode the shorter, the nearer to the source."""
         settings = self._core.settings

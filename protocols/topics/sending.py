@@ -25,6 +25,8 @@ SHORTEST_PAUSE = 0.001  # s between two looks at what is due
 class Outgoing(Receivers):
     """What a publisher or a relay sends."""
 
+    _superseded: tuple[Seat, ...] = ()  # gateways that nobody waits for
+
     # -- sending --------------------------------------------------------------------------------
 
     def spread(self, chunk: Chunk, before: int, now: float) -> None:
@@ -168,6 +170,58 @@ class Outgoing(Receivers):
             lowest = min(lowest, position)
         return lowest
 
+    @property
+    def settled_upto(self) -> int:
+        """The same for all who are waited for: upstream it counts, and for who flushes.
+
+        Not for a gateway that says nothing while another one of its zone takes part, who was
+        promised all that this one lacks: it acknowledges only what all behind it have. History
+        is kept for both, so that it can come back.
+        """
+        if not self._superseded and not self.orphans:
+            return self.floor
+        lowest = self.history.newest
+        for relation in self.relations.values():
+            if relation.acked < lowest and not relation.superseded:
+                lowest = relation.acked
+        for zone, (position, _) in self.orphans.items():
+            if position < lowest and not self._has_heir(zone, position):
+                lowest = position
+        return lowest
+
+    def _has_heir(self, zone: str, position: int, silent_since: float = -inf) -> bool:
+        """Whether somebody who was heard since stands for a zone, and gets all after `position`."""
+        return any(
+            one.stands_for == zone
+            and one.operational
+            and one.begun <= position + 1
+            and one.heard_at > silent_since
+            for one in self.relations.values()
+        )
+
+    def _check_gateways(self, now: float) -> float:
+        """See for which of them nobody has to wait; returns when that may change."""
+        due, before = inf, self._superseded
+        for relation in self.relations.values():
+            if relation.stands_for:
+                due = min(due, self._check_superseded(relation, now))
+        self._superseded = tuple(seat for seat, one in self.relations.items() if one.superseded)
+        if self._superseded != before:
+            self.settled(now)
+        return due
+
+    def _check_superseded(self, relation: Relation, now: float) -> float:
+        """See whether a gateway has to be waited for; returns when that may change."""
+        due = relation.heard_at + self.core.settings.lost_grace
+        # Of two who took part the one that was heard last is waited for, whatever comes.
+        silent_since = relation.heard_at if relation.operational else -inf
+        relation.superseded = (
+            now >= due
+            and relation.acked < self.history.newest
+            and self._has_heir(relation.stands_for, relation.acked, silent_since)
+        )
+        return due if now < due else inf
+
     def trim(self, now: float) -> None:
         """Forget what nobody can ask for any more, and what is over the bounds."""
         history, config = self.history, self.config
@@ -219,6 +273,8 @@ class Outgoing(Receivers):
         due = inf
         for relation in list(self.relations.values()):
             due = min(due, self._check_relation(relation, now))
+        if self.mode is Mode.ACK:
+            due = min(due, self._check_gateways(now))
         for zone, (_, until) in list(self.orphans.items()):
             if now >= until:
                 del self.orphans[zone]

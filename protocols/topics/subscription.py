@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
 from overlay.ids import NodeId
 from overlay.patterns import ANY, ONE
+from protocols.topics.events import Gap
 from protocols.topics.messages import NO_REPLAY, REPLAY_ALL, REPLAY_LAST, REPLAY_SINCE
 
 CROWD = 16  # parts of its capacity: one of them unread, and it is better to read than to take in
@@ -61,7 +62,8 @@ class Subscription:
     """A queue that the machine fills and the application empties.
 
     `wake` is called when the queue was empty. When `held` the machine waits for room: whoever
-    empties the queue then calls `Topics.resume`.
+    empties the queue then calls `Topics.resume`. A gap that is this subscription's alone, in what
+    is replayed to it, is told by `tell_gap`; those of a whole stream are events.
     """
 
     __slots__ = (
@@ -75,6 +77,7 @@ class Subscription:
         "pattern",
         "queue",
         "replay",
+        "tell_gap",
     )
 
     def __init__(self, pattern: str, replay: Replay, admit: Admit, capacity: int) -> None:
@@ -86,6 +89,7 @@ class Subscription:
         self.bytes = 0
         self.held = False
         self.open = True
+        self.tell_gap: Callable[[Gap], None] = _nobody_hears
         self._wake: Callable[[], None] = _nobody
         self._crowded: Callable[[], None] = _nobody
 
@@ -130,5 +134,15 @@ class Subscription:
         return batch
 
 
+def replay_for_all(subscriptions: Iterable[Subscription]) -> Replay:
+    """What all of them want; nothing when they differ: then each gets its own."""
+    wanted = {one.replay for one in subscriptions}
+    return wanted.pop() if len(wanted) == 1 else Replay()
+
+
 def _nobody() -> None:
     """Nobody waits."""
+
+
+def _nobody_hears(_gap: Gap) -> None:
+    """Until an application does."""

@@ -12,7 +12,8 @@ the same code in the scope `@management`.
 |     |                 | to who is not known to be in it        |                                 |
 | 81  | Contacts        | asked; by a supervisor, to members of  | joins the sender if it is       |
 |     |                 | a zone whose delegates are all gone    | inside, asks whom it names      |
-| 82  | TableRequest    | each `table_period`, to a delegate     | tells all zones, if they differ |
+| 82  | TableRequest    | each `table_period`, to a delegate; at | tells all zones, if they differ |
+|     |                 | once when a sibling says `refresh`     |                                 |
 | 83  | TablePage       | a TableRequest came                    | with the last page takes them   |
 | 84  | MembersRequest  | `ask_members`; each page; forwarded    | answers, asks on, or denies     |
 | 85  | MembersPage     | it is the sender's zone to know        | passes it on, or asks for more  |

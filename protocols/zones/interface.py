@@ -102,5 +102,8 @@ class ZoneDirectory(Protocol):
     def zones(self) -> tuple[ZoneEntry, ...]:
         """All zones, by name; on a plain member as its delegate told last."""
 
+    def refresh(self, now: float) -> None:
+        """Have a plain member ask its delegate for news of other zones at once."""
+
     def ask_members(self, zone: Scope, now: float) -> int:
         """Ask who is in a zone; ZoneMembersKnown or ZoneMembersUnknown carries the id returned."""

@@ -176,6 +176,13 @@ class Zones(OverlayProtocol):
         """All zones, by name; on a plain member as its delegate told last."""
         return self._directory.zones()
 
+    def refresh(self, now: float) -> None:
+        """Have a plain member ask its delegate for news of other zones at once."""
+        core = self._core
+        if not core.stopped and core.base is not None and core.management is None:
+            core.timers.notice(now)
+            self._tables.refresh(now)
+
     def knows_members_of(self, zone: Scope) -> bool:
         """Whether this node can answer for a zone by itself."""
         return (self._core.base is not None and zone == self.zone) or zone in (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 from overlay.errors import RemoteProtocolError
 from overlay.ids import NodeId
 from protocols.zones.core import Core
@@ -25,6 +27,7 @@ class Tables:
         self._id = 0
         self._asked: NodeId = ""  # whose pages are awaited
         self._silent: NodeId = ""  # who did not answer the last time
+        self._asked_at = -inf
         self._digest = b""
         self._pages: dict[int, tuple[ZoneEntry, ...]] = {}
 
@@ -44,9 +47,15 @@ class Tables:
         if core.management is None and not self._directory.zones():
             core.timers.hasten(POLL, now + core.rng.random() * core.settings.ask_timeout)
 
+    def refresh(self, now: float) -> None:
+        """Somebody cannot wait for the next time: ask now, but not more often than all answer."""
+        core = self._core
+        core.timers.hasten(POLL, max(now, self._asked_at + core.settings.ask_timeout))
+
     def on_alarm(self, now: float) -> None:
         """It is time to ask."""
         core = self._core
+        self._asked_at = now
         core.timers.set(POLL, now + core.settings.table_period * (0.75 + core.rng.random() / 2))
         if core.management is None:
             self._ask(now)

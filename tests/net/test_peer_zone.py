@@ -40,6 +40,16 @@ def runtime(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monkey
     return folder
 
 
+def test_a_peer_without_seeds_is_in_its_zone_at_once(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with Zone(tmp_path, secure=False).peer("ada") as ada:
+            with trio.fail_after(DEADLINE):
+                await ada.joined()
+            assert [*ada.members] == ["ada"]
+
+    trio.run(main)
+
+
 @pytest.mark.parametrize("secure", [False, True], ids=["insecure", "secure"])
 def test_five_join_through_one_see_attributes_and_one_leaves(tmp_path: Path, secure: bool) -> None:
     zone = Zone(tmp_path, secure=secure)

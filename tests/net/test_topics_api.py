@@ -230,7 +230,7 @@ def test_a_publisher_that_dies_is_told(tmp_path: Path) -> None:
 # -- replay and policies --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("reliability", ["ack", "nack"])
+@pytest.mark.parametrize("reliability", ["ack", "nack", "ordered"])
 def test_who_joins_late_gets_what_it_asks_for(tmp_path: Path, reliability: str) -> None:
     async def play(ada: Peer, bob: Peer) -> None:
         async with ada.publisher("t", reliability=reliability, keep=1000) as out:
@@ -257,6 +257,24 @@ def test_who_joins_late_gets_what_it_asks_for(tmp_path: Path, reliability: str) 
                             break
                     assert [one for one in got if isinstance(one, int)] == expected
                 await until(lambda: not out.subscribers)
+
+    playing(tmp_path, play)
+
+
+@pytest.mark.parametrize("reliability", ["ack", "nack", "ordered"])
+def test_a_second_subscription_gets_its_replay_too(tmp_path: Path, reliability: str) -> None:
+    async def play(ada: Peer, bob: Peer) -> None:
+        async with (
+            bob.subscribe("t") as first,
+            ada.publisher("t", reliability=reliability, keep=1000) as out,
+        ):
+            await out.wait_for_subscribers()
+            await out.publish_many(range(10))
+            assert [m.data for m in await take(first, 10)] == list(range(10))
+            async with bob.subscribe("t", replay=Replay.last(4)) as second:
+                await out.publish_many(range(10, 20))
+                assert [m.data for m in await take(second, 14)] == list(range(6, 20))
+            assert [m.data for m in await take(first, 10)] == list(range(10, 20))
 
     playing(tmp_path, play)
 

@@ -26,6 +26,7 @@ from protocols.topics import (
     Gap,
     Publisher,
     PublisherAppeared,
+    Replay,
     Subscription,
     SubscriptionFailed,
     TopicConfig,
@@ -70,6 +71,8 @@ class Reader:
         self.one = one
         self.numbers: list[int] = []
         self.owed_from: int | None = None
+        self.own_gaps: list[Gap] = []  # in what was replayed to it
+        one.tell_gap = self.own_gaps.append
 
     def read(self, batches: int) -> None:
         while batches and self.one.queue:
@@ -98,6 +101,7 @@ class TopicsUnderChaos(RuleBasedStateMachine):
         self.seed = seed
         self.bases: dict[NodeId, FixedMembership] = {}
         self.readers: dict[NodeId, Reader] = {}
+        self.seconds: dict[NodeId, Reader] = {}  # who came later, and wanted a replay
         self.published = 0
         topics = self.add("a")
         for gateway in ("ga", "gb") if self.zones else ():
@@ -182,10 +186,26 @@ class TopicsUnderChaos(RuleBasedStateMachine):
             self.read_some(name, batches)
 
     def read_some(self, name: NodeId, batches: int) -> None:
-        reader = self.readers[name]
-        reader.read(batches)
-        if reader.one.held:
-            reader.topics.resume(reader.one, self.network.now)
+        for readers in (self.readers, self.seconds):
+            if name in readers:
+                reader = readers[name]
+                reader.read(batches)
+                if reader.one.held:
+                    reader.topics.resume(reader.one, self.network.now)
+                self.network.settle(name)
+
+    @rule(name=sampled_from(RECEIVERS), last=sampled_from([0, 3, 1000]))
+    def subscribe_once_more(self, name: NodeId, last: int) -> None:
+        """A second subscription on the same node, or the end of one."""
+        if name not in self.readers:
+            return
+        topics, now = self.readers[name].topics, self.network.now
+        if name in self.seconds:
+            topics.unsubscribe(self.seconds.pop(name).one, now)
+        else:
+            born = len(self.network.heard)
+            one = topics.subscribe(TOPIC, now, replay=Replay.last(last), capacity=200)
+            self.seconds[name] = Reader(topics, one, born)
         self.network.settle(name)
 
     @precondition(lambda self: self.network.under_way)
@@ -214,6 +234,7 @@ class TopicsUnderChaos(RuleBasedStateMachine):
             return
         name = self.names[0]
         self.readers.pop(name).read(1000)
+        self.seconds.pop(name, None)
         self.network.kill(name)
         for other in list(self.network.machines):
             if name in self.bases[other]:
@@ -235,17 +256,18 @@ class TopicsUnderChaos(RuleBasedStateMachine):
         assert [error.reason for error in self.network.refused] == []
         told = [event for _, event in self.network.heard if isinstance(event, SubscriptionFailed)]
         assert self.gaps_allowed or told == []
-        for name, reader in self.readers.items():
-            self.check(name, reader)
+        for readers in (self.readers, self.seconds):
+            for name, reader in readers.items():
+                self.check(name, reader, alone=readers is self.readers)
         if self.config["reliability"] == "ack":
             assert self.publisher.all_settled
-            assert self.publisher.history.messages == 0
+            assert self.publisher.history.messages <= self.config.get("keep", 0)
 
-    def check(self, name: NodeId, reader: Reader) -> None:
+    def check(self, name: NodeId, reader: Reader, *, alone: bool) -> None:
         """What this life has, or was told to be gone, is all from where it began."""
         heard = [event for who, event in self.network.heard[reader.born :] if who == name]
-        assert any(isinstance(event, PublisherAppeared) for event in heard)
-        gaps = [event for event in heard if isinstance(event, Gap)]
+        assert not alone or any(isinstance(event, PublisherAppeared) for event in heard)
+        gaps = [event for event in heard if isinstance(event, Gap)] + reader.own_gaps
         assert self.gaps_allowed or not gaps, gaps
         gone = [number for gap in gaps for number in range(gap.first, gap.last + 1)]
         known = sorted(reader.numbers + gone)
@@ -261,8 +283,30 @@ class AckUnderChaos(TopicsUnderChaos):
     config: Mapping[str, Any] = {"reliability": "ack", "history_messages": 40, "window_bytes": 1024}
 
 
+class KeepingAckUnderChaos(AckUnderChaos):
+    """Some of it is kept for who comes later; it gives way to what is new."""
+
+    config: Mapping[str, Any] = AckUnderChaos.config | {"keep": 10}  # type: ignore[operator]
+    gaps_allowed = True  # of a replay, when what was kept gave way in the midst of it
+
+
+class OrderedUnderChaos(TopicsUnderChaos):
+    """What arrives is in order, once; who comes later gets what is kept."""
+
+    config: Mapping[str, Any] = {"reliability": "ordered", "keep": 10}
+
+    def check(self, name: NodeId, reader: Reader, *, alone: bool) -> None:
+        """Messages may be lost; their order is looked at as they are read."""
+
+
 class AckAcrossZonesUnderChaos(AckUnderChaos):
     """Everything arrives through two gateways."""
+
+    zones = True
+
+
+class KeepingAckAcrossZonesUnderChaos(KeepingAckUnderChaos):
+    """Gateways keep some, too."""
 
     zones = True
 
@@ -314,6 +358,9 @@ MACHINES = (
     ImpatientAckAcrossZonesUnderChaos,
     AckUnderChaos,
     AckAcrossZonesUnderChaos,
+    KeepingAckUnderChaos,
+    KeepingAckAcrossZonesUnderChaos,
+    OrderedUnderChaos,
     NackUnderChaos,
     NackAcrossZonesUnderChaos,
     ShortNackUnderChaos,
@@ -322,6 +369,9 @@ for machine in MACHINES:
     machine.TestCase.settings = settings(max_examples=40, stateful_step_count=40)
 TestAckUnderChaos = AckUnderChaos.TestCase
 TestAckAcrossZonesUnderChaos = AckAcrossZonesUnderChaos.TestCase
+TestKeepingAckUnderChaos = KeepingAckUnderChaos.TestCase
+TestKeepingAckAcrossZonesUnderChaos = KeepingAckAcrossZonesUnderChaos.TestCase
+TestOrderedUnderChaos = OrderedUnderChaos.TestCase
 TestNackUnderChaos = NackUnderChaos.TestCase
 TestNackAcrossZonesUnderChaos = NackAcrossZonesUnderChaos.TestCase
 TestShortNackUnderChaos = ShortNackUnderChaos.TestCase

@@ -37,6 +37,7 @@ class FixedDirectory:
         self.delegates: tuple[NodeId, ...] = ()
         self.management: FixedMembership | None = None
         self.table: dict[Scope, ZoneEntry] = {}
+        self.refreshed = 0
 
     @property
     def is_delegate(self) -> bool:
@@ -44,6 +45,9 @@ class FixedDirectory:
 
     def zones(self) -> tuple[ZoneEntry, ...]:
         return tuple(self.table[name] for name in sorted(self.table))
+
+    def refresh(self, now: float) -> None:
+        self.refreshed += 1
 
     def ask_members(self, zone: Scope, now: float) -> int:
         raise AssertionError("gateways ask nobody for members")

@@ -51,6 +51,20 @@ def test_a_gateway_that_fails_is_replaced_at_once_by_its_ring_successor() -> Non
     assert (GatewayAppointed(topic) in events) == (successor == "me")
 
 
+def test_who_is_appointed_and_knows_of_no_other_zone_asks_for_the_directory() -> None:
+    node = GatewaysNode()
+    node.settle()
+    node.declare("a", publishes=True)
+    node.settle()
+    assert node.gateways.is_gateway("a")
+    assert node.zones.refreshed == 1
+    node.zone("far", "f")
+    node.delegates("me")
+    node.declare("b", publishes=True)
+    node.settle()
+    assert node.zones.refreshed == 1, "it knows"
+
+
 def test_a_newcomer_takes_its_topics_and_the_predecessor_is_told_nothing() -> None:
     node = GatewaysNode()
     node.joins("x")

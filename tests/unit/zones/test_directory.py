@@ -285,3 +285,25 @@ def test_a_new_delegate_keeps_what_it_was_told_until_it_shows_or_vanishes() -> N
     node.zones.leave_management(node.now)
     assert [entry.name for entry in node.zones.zones()] == ["b", "hall"]
     node.zones.check_invariants()
+
+
+def test_a_sibling_that_cannot_wait_has_the_table_asked_for_at_once_but_not_too_often() -> None:
+    node = member()
+    to, request = asked(node)
+    node.receive(to, TablePage(request.id, b"d", 0, 1, (ZoneEntry("b", 1),)))
+    node.effects.drain()
+    for _ in range(3):
+        node.zones.refresh(node.now)
+    node.pass_time(0.9 * SETTINGS.ask_timeout)
+    assert node.sent(TableRequest) == [], "it was just asked for"
+    node.pass_time(0.2 * SETTINGS.ask_timeout)
+    assert len(node.sent(TableRequest)) == 1
+
+
+def test_who_is_in_the_management_zone_knows_the_zones_and_asks_nobody() -> None:
+    node = ZonesNode(base=False)
+    node.enter()
+    node.effects.drain()
+    node.zones.refresh(node.now)
+    node.pass_time(5.0)
+    assert node.sent(TableRequest) == []
