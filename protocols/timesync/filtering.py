@@ -14,7 +14,7 @@ from math import sqrt
 from typing import NamedTuple
 
 SLOPE_PRIOR = 1e-4  # how two crystals differ, before anything is known
-WANDER = 1e-6  # how a crystal's frequency changes meanwhile
+WANDER = 5e-7  # how a crystal's frequency changes meanwhile
 TIMESTAMPS = 5e-6  # s: what reading a clock costs
 MOST_PHI = 3e-4  # no honest clocks drift apart faster
 ODD_IN_A_ROW = 3
@@ -103,7 +103,7 @@ class ClockFilter:
     def estimate(self, now: float) -> Estimate:
         """What holds at a time of our clock; there must be a sample."""
         offset = self._offset + self._slope * (now - self._at)
-        phi = min(MOST_PHI, 5 * WANDER + 3 * sqrt(self._var_slope))
+        phi = min(MOST_PHI, 10 * WANDER + 3 * sqrt(self._var_slope))
         best, bound = self._samples[-1], float("inf")
         for sample in self._samples:
             age = abs(now - sample.at)
