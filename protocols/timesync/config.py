@@ -30,14 +30,14 @@ class TimeSettings(Settings, frozen=True, kw_only=True):
     ] = 0.25
     poll_first: Annotated[
         float, bounded("s", 0.1, 3600, "pause after the burst; doubled each `poll_double` polls")
-    ] = 2.0
+    ] = 1.0
     poll_longest: Annotated[
         float,
         bounded("s", 0.1, 86_400, "where doubling ends: 4 sources cost 100 B/s with certificates"),
     ] = 64.0
     poll_double: Annotated[
         int, bounded("polls", 1, 1000, "until the pause is doubled: so long drift is being learned")
-    ] = 8
+    ] = 16
     timeout: Annotated[
         float, bounded("s", 0.01, 60, "a later reply has lost its worth: its delay says nothing")
     ] = 2.0
@@ -50,7 +50,7 @@ class TimeSettings(Settings, frozen=True, kw_only=True):
     sample_age: Annotated[
         float,
         bounded("s", 10, 86_400, "of samples that count: a crystal's frequency holds so long"),
-    ] = 1200.0
+    ] = 3000.0
     found_after: Annotated[
         float,
         bounded("s", 0, 600, "the senior of those who know no time waits so long, then is root"),

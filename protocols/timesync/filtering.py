@@ -126,7 +126,7 @@ class ClockFilter:
         self._least = least = min(sample.delay for sample in samples)
         self._mean = mean = sum(sample.delay for sample in samples) / len(samples)
         # The least delay of n is above the true base by about this: it is no perfect sample.
-        blur = 0.6 * (mean - least) / sqrt(len(samples)) + TIMESTAMPS
+        blur = (mean - least) / sqrt(len(samples)) + TIMESTAMPS
         s0 = s1 = y0 = y1 = 0.0
         s2 = 1.0 / SLOPE_PRIOR**2
         for at, offset, delay in samples:

@@ -123,6 +123,7 @@ class TimeSync(OverlayProtocol):
     def on_start(self, now: float, kept: Mapping[bytes, bytes]) -> None:
         """Begin to look for sources."""
         self._started = self._tokens_at = now
+        self._steering.start(now)
         self._review(now)
 
     def on_timer(self, key: Hashable, now: float) -> None:
@@ -156,7 +157,7 @@ class TimeSync(OverlayProtocol):
             return
         waited = now - self._started
         patience = self.config.found_after * (3 if self.config.ntp else 1)
-        if waited >= 3 * patience or (waited >= patience and not self._roster.waits_for_senior()):
+        if waited >= 3 * patience or (waited >= patience and not self._roster.somebody_knows()):
             self._steering.found(now)
 
     def _poll(self, source: Source, now: float) -> None:

@@ -127,15 +127,18 @@ class Roster:
             return stranger and source.claim is not None and source.claim.root != self._me
         return rank < mine
 
-    def waits_for_senior(self) -> bool:
-        """Whether somebody senior answers, who may know the time soon."""
+    def somebody_knows(self) -> bool:
+        """Whether a source answers that knows the time, or is senior and may know it soon."""
         return any(
             source.answers
             and source.claim is not None
-            and source.claim.stratum == UNSYNCHRONISED
-            and self.is_senior(source)
+            and (source.claim.stratum < UNSYNCHRONISED or self.is_senior(source))
             for source in self.sources.values()
         )
+
+    def hears_more(self) -> bool:
+        """Whether a source that knows the time, or was just asked, will soon have a vote."""
+        return any(source.is_pending for source in self.sources.values())
 
     def check_invariants(self) -> None:
         """No more members than are allowed, and never this node itself."""

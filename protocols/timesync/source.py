@@ -116,6 +116,13 @@ class Source:
         """Whether it was heard of late."""
         return self.claim is not None and self.missed < MISSED
 
+    @property
+    def is_pending(self) -> bool:
+        """Whether it answers, and only more samples are lacking; or may still answer."""
+        if self.missed >= MISSED or self.votes():
+            return False
+        return self.claim is None or self.claim.stratum < UNSYNCHRONISED
+
     def votes(self) -> bool:
         """Whether it knows the time, and we know its clock well enough."""
         return (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import inf
 from typing import NamedTuple
 
 from overlay.errors import InvariantViolation
@@ -17,6 +18,7 @@ from protocols.timesync.messages import MAX_RATE, UNSYNCHRONISED
 from protocols.timesync.roster import Roster
 from protocols.timesync.source import CLAIM_DRIFT, Ballot, Claim, Kind, Source
 
+HEAR_ALL = 2.0  # s that a node which starts waits for the slowest of its sources, at most
 ROOT_STRATUM = 1
 LAST_STRATUM = UNSYNCHRONISED - 1
 
@@ -55,10 +57,18 @@ class Steering:
         self._stratum = UNSYNCHRONISED
         self._followed: list[Source] = []
         self._joining = True  # has no time of its own yet that others may take
+        self._started = 0.0
+        self._voice_from = inf
         self._yielded = False
         self._error = 0.0
         self._error_at = 0.0
         self._error_grows = 0.0
+
+    def start(self, now: float) -> None:
+        """From here on sources may answer."""
+        self._started = now
+        # A time that came a moment ago, perhaps from a liar who was first, is no voice of its own.
+        self._voice_from = now + self._config.burst * self._config.burst_every + 1.0
 
     # -- what is told -------------------------------------------------------------------------
 
@@ -92,6 +102,7 @@ class Steering:
     def found(self, now: float) -> None:
         """Begin with this node's own clock: it is the root."""
         self._joining = False
+        self._voice_from = now
         self._stand_alone(now)
 
     def vote(self, now: float) -> None:
@@ -99,6 +110,8 @@ class Steering:
         ballots = [source.ballot(now) for source in self._roster.ordered() if source.votes()]
         outside = [ballot for ballot in ballots if ballot.source.kind is Kind.NTP]
         ballots = outside or ballots
+        if not self.synchronised and self._roster.hears_more() and now < self._started + HEAR_ALL:
+            return
         if not ballots:
             if self.synchronised:
                 self._stand_alone(now)
@@ -108,7 +121,7 @@ class Steering:
         # This node's own time is one voice more; of equal sets that of the senior source wins.
         place = sum(self._roster.is_senior(ballot.source) for ballot in ballots)
         intervals = [ballot.interval for ballot in ballots]
-        counted = not self._joining and not outside
+        counted = not self._joining and not outside and now >= self._voice_from
         if counted:
             intervals.insert(place, own)
         winners = agreement(intervals)
@@ -135,7 +148,9 @@ class Steering:
             self._steer(leaders, now)
         elif self.synchronised:
             self._stand_alone(now)
-        if not self._yielded or self._knows_enough(agreed):
+        if self._joining and self._yielded and self._knows_enough(agreed):
+            self._joining, self._voice_from = False, now  # the root, from the next vote on
+        elif not self._yielded:
             self._joining = False
         self._mark_false(agreed, ballots, now)
 
