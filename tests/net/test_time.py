@@ -72,7 +72,7 @@ def test_messages_are_stamped_with_overlay_time(tmp_path: Path) -> None:
             first, second = (ada, bob) if ada.time.root == "bob" else (bob, ada)
             async with (
                 second.subscribe("time/**", replay=Replay.all()) as news,
-                first.publisher("time/1") as out,
+                first.publisher("time/1", keep=10) as out,
             ):
                 await out.publish(b"now")
                 with trio.fail_after(30):
