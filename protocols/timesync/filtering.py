@@ -78,7 +78,9 @@ class ClockFilter:
 
     def add(self, sample: Sample) -> Verdict:
         """Take a sample, unless it contradicts the others; after three that do, only those."""
-        if len(self._samples) >= JUDGES_FROM and self._contradicts(sample):
+        if self._samples and self._contradicts(sample):
+            if self._odd and not _fit_together(self._odd[-1], sample):
+                self._odd.clear()  # no clock that was set, but one who says now this, now that
             self._odd.append(sample)
             if len(self._odd) < ODD_IN_A_ROW:
                 return Verdict.ODD
@@ -96,6 +98,8 @@ class ClockFilter:
 
     def _contradicts(self, sample: Sample) -> bool:
         """Whether jitter cannot explain it: the excess of its delay bounds what that may do."""
+        if len(self._samples) < JUDGES_FROM:
+            return not _fit_together(self._samples[-1], sample)
         off = abs(sample.offset - self._offset - self._slope * (sample.at - self._at))
         jitter = max(0.0, sample.delay - self._least) / 2 + (self._mean - self._least) / 2
         return off > jitter + 5 * self._sigma(sample.at) + 2 * TIMESTAMPS
@@ -145,3 +149,9 @@ class ClockFilter:
         self._var_offset = s2 / determinant
         self._var_slope = s0 / determinant
         self._covariance = -s1 / determinant
+
+
+def _fit_together(one: Sample, other: Sample) -> bool:
+    """Whether one clock, however it drifts, can have given both."""
+    off = abs(one.offset - other.offset) - MOST_PHI * abs(one.at - other.at)
+    return off <= (one.delay + other.delay) / 2 + 2 * TIMESTAMPS

@@ -19,6 +19,7 @@ from protocols.timesync.roster import Roster
 from protocols.timesync.source import CLAIM_DRIFT, Ballot, Claim, Kind, Source
 
 HEAR_ALL = 2.0  # s that a node which starts waits for the slowest of its sources, at most
+VAGUE = 8.0  # times the least error of those who agree: more is nothing to follow
 ROOT_STRATUM = 1
 LAST_STRATUM = UNSYNCHRONISED - 1
 
@@ -130,45 +131,50 @@ class Steering:
             for index in winners
             if not (counted and index == place)
         ]
-        self._follow(agreed, ballots, counted and place in winners, now)
+        self._follow(agreed, counted and place in winners, now)
+        self._mark_false(agreed, ballots, now)
 
-    def _follow(
-        self, agreed: list[Ballot], ballots: list[Ballot], confirmed: bool, now: float
-    ) -> None:
-        leaders = [
-            ballot
-            for ballot in agreed
-            if self._roster.is_senior(ballot.source) and not self._is_too_deep(ballot)
-        ]
+    def _follow(self, agreed: list[Ballot], confirmed: bool, now: float) -> None:
+        # Who says next to nothing (a wide interval) agrees with all, and must not lead them away.
+        vague = VAGUE * min((ballot.error for ballot in agreed), default=0.0)
+        precise = [ballot for ballot in agreed if ballot.error <= vague]
+        core, shared = cluster(precise)
+        leaders = self._seniors(core) or self._seniors(precise)
         self._yielded = not leaders and not confirmed and bool(agreed)
         if self._yielded:
-            leaders = agreed  # all the others contradict this node, or it begins
+            leaders = core  # all the others contradict this node, or it begins
             self._counts.outvoted += not self._joining
         if leaders:
-            self._steer(leaders, now)
+            self._steer(leaders, shared, now)
         elif self.synchronised:
             self._stand_alone(now)
         if self._joining and self._yielded and self._knows_enough(agreed):
             self._joining, self._voice_from = False, now  # the root, from the next vote on
         elif not self._yielded:
             self._joining = False
-        self._mark_false(agreed, ballots, now)
 
     def _knows_enough(self, agreed: list[Ballot]) -> bool:
         """A senior that comes late serves nobody before it has the time of the others well."""
         return any(len(ballot.source.filter) >= self._config.burst // 2 for ballot in agreed)
 
-    def _is_too_deep(self, ballot: Ballot) -> bool:
-        claim = ballot.source.claim
-        return claim is None or claim.stratum >= LAST_STRATUM
+    def _seniors(self, ballots: list[Ballot]) -> list[Ballot]:
+        """Those that may be followed."""
+        return [
+            ballot
+            for ballot in ballots
+            if self._roster.is_senior(ballot.source)
+            and ballot.source.claim is not None
+            and ballot.source.claim.stratum < LAST_STRATUM
+        ]
 
-    def _steer(self, leaders: list[Ballot], now: float) -> None:
-        weights = [1.0 / max(ballot.error, 1e-9) ** 2 for ballot in leaders]
-        total = sum(weights)
-        offset = sum(w * one.offset for w, one in zip(weights, leaders, strict=True)) / total
-        rate = sum(w * one.rate for w, one in zip(weights, leaders, strict=True)) / total
-        best = min(leaders, key=lambda ballot: ballot.error)
+    def _steer(self, leaders: list[Ballot], shared: Interval, now: float) -> None:
         line = self.discipline
+        inside = [one for one in leaders if shared.low <= one.offset <= shared.high]
+        offset, rate = mean_of(inside or leaders)
+        offset = max(shared.low, min(shared.high, offset))
+        if not inside:
+            rate = line.rate
+        best = min(leaders, key=lambda ballot: ballot.error)
         if self.synchronised and offset - line.offset(now) > self._config.step_over:
             self._counts.steps += 1
         line.steer(now, offset, max(-MAX_RATE, min(MAX_RATE, rate)))
@@ -184,16 +190,13 @@ class Steering:
 
     def _stand_alone(self, now: float) -> None:
         """Go on with the time that is: as root, or until somebody is heard again."""
-        self._followed = []
+        self._followed, self._yielded = [], False
         if self._root != self._me or self._stratum != ROOT_STRATUM:
-            if not self._roster_has_ntp():
+            if not self._config.ntp:
                 # What this node says is the overlay's time from now on.
                 self._error, self._error_at, self._error_grows = 0.0, now, 0.0
             self._stratum = ROOT_STRATUM
             self._become(self._me, now)
-
-    def _roster_has_ntp(self) -> bool:
-        return bool(self._config.ntp)
 
     def _become(self, root: NodeId, now: float) -> None:
         if not self.synchronised or root != self._root:
@@ -219,3 +222,28 @@ class Steering:
         wrong = [source.key for source in self._followed if source.claim is None]
         if wrong:
             raise InvariantViolation(f"{self._me} follows {wrong}, who told nothing")
+
+
+def mean_of(ballots: list[Ballot]) -> tuple[float, float]:
+    """Offset and rate, weighed by how much is stated: half the error counts four times."""
+    weights = [1.0 / max(ballot.error, 1e-9) ** 2 for ballot in ballots]
+    total = sum(weights)
+    pairs = list(zip(weights, ballots, strict=True))
+    offset = sum(weight * one.offset for weight, one in pairs) / total
+    return offset, sum(weight * one.rate for weight, one in pairs) / total
+
+
+def cluster(ballots: list[Ballot]) -> tuple[list[Ballot], Interval]:
+    """Leave out who is farthest from the rest until all bear the mean; and what all bear."""
+    kept = list(ballots)
+    while True:
+        shared = Interval(
+            max((ballot.offset - ballot.error for ballot in kept), default=-inf),
+            min((ballot.offset + ballot.error for ballot in kept), default=inf),
+        )
+        if len(kept) <= 2:
+            return kept, shared
+        offset, _ = mean_of(kept)
+        if shared.low <= offset <= shared.high:
+            return kept, shared
+        kept.remove(max(kept, key=lambda ballot: abs(ballot.offset - offset)))
