@@ -240,7 +240,8 @@ def liar(stage: Stage) -> Scenario:
     yield Pause(20)
     for _ in range(100):
         yield Pause(1.0)
-        assert clocks.spread() <= 2 * CLOSE, clocks.spread()
+        # A lie so small that it lies inside of what honest sources state cannot be told from truth.
+        assert clocks.spread() <= 0.03, clocks.spread()
     moved = abs(clocks.against_world() - before)
     assert moved < 0.03, f"one liar moved the others by {moved} s"
 
@@ -251,16 +252,15 @@ def root_crash(stage: Stage) -> Scenario:
     clocks = Clocks(stage)
     clocks.start()
     yield from clocks.agreed()
-    before = clocks.against_world()
+    before, began = clocks.against_world(), clocks.sim.now
     while len(stage.names) > 3:
         (root,) = clocks.roots()
         stage.crash(root)
-        yield Until(
-            lambda gone=root: gone not in clocks.roots(), within=AGAIN, what="another root"
-        )
+        yield Until(lambda gone=root: gone not in clocks.roots(), within=AGAIN, what="another root")
         yield from clocks.agreed()
     moved = abs(clocks.against_world() - before)
-    assert moved < 0.05, f"five deaths moved time by {moved} s"
+    drift = 3e-4 * (clocks.sim.now - began)  # a zone without NTP drifts as its roots do
+    assert moved < 0.03 + drift, f"deaths of roots moved time by {moved} s"
 
 
 @scenario("time-newcomers", nodes=8, network=JITTERY, both_worlds=False)

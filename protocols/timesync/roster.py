@@ -82,10 +82,9 @@ class Roster:
     def _make_room(self, seniors: list[NodeId], now: float) -> list[str]:
         """Drop voters for new seniors, and now and then one for another."""
         members = [source for source in self.sources.values() if source.kind is Kind.MEMBER]
-        for source in members:
-            if source.name not in seniors:
-                source.votes_only = True
-        voters = [source.key for source in members if source.votes_only]
+        voters = [source.key for source in members if source.name not in seniors]
+        for key in voters:
+            self.sources[key].votes_only = True
         room = self._config.sources - len(members)
         excess = sum(name not in self.sources for name in seniors) - room
         if excess <= 0 and voters and now - self._rotated_at >= self._config.rotate:

@@ -258,3 +258,18 @@ def test_invariants_find_what_cannot_be() -> None:
     node.machine._steering.discipline.rate = 1.0
     with pytest.raises(InvariantViolation):
         node.machine.check_invariants()
+
+
+def test_voters_who_become_seniors_stay_and_others_make_room() -> None:
+    names = [f"n{number:02}" for number in range(40)]
+    node = Node("n20", ["n20", *names[30:34]])
+    node.machine.check_invariants()
+    assert len(node.machine.sources) == 4
+    node.view.change(["n31", "n20", *names[:3], *names[32:]])
+    node.machine.on_timer(REVIEW, node.now)
+    node.machine.check_invariants()
+    node.view.change(names)
+    for _ in range(20):
+        node.advance(100.0)
+        node.machine.check_invariants()
+    assert sum(not source.votes_only for source in node.machine.sources) == 3

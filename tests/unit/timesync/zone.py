@@ -51,9 +51,9 @@ class SeniorView:
         return ()
 
     def change(self, names: list[NodeId]) -> None:
-        """Others are present from now on; who stays keeps its seniority."""
+        """Others are present from now on, by seniority."""
         self.names = names
-        self._places = {name: self._places.get(name, 1000) for name in names}
+        self._places = {name: place for place, name in enumerate(names)}
         self.version += 1
 
 
