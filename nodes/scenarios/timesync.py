@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 from nodes.scenarios.registry import scenario
@@ -131,6 +132,10 @@ class Clocks:
         """Whose time the honest have."""
         return {self.machine(name).standing(0.0).root for name in self.honest}
 
+    def is_without(self, root: NodeId) -> bool:
+        """Whether nobody has that root's time any more."""
+        return root not in self.roots()
+
     def check_bounds(self) -> None:
         """Nobody is further from the root than it says; the root may have an error, too."""
         times = self.times()
@@ -256,7 +261,7 @@ def root_crash(stage: Stage) -> Scenario:
     while len(stage.names) > 3:
         (root,) = clocks.roots()
         stage.crash(root)
-        yield Until(lambda gone=root: gone not in clocks.roots(), within=AGAIN, what="another root")
+        yield Until(partial(clocks.is_without, root), within=AGAIN, what="another root")
         yield from clocks.agreed()
     moved = abs(clocks.against_world() - before)
     drift = 3e-4 * (clocks.sim.now - began)  # a zone without NTP drifts as its roots do
