@@ -32,7 +32,7 @@ from overlay.protocol import NODE_SCOPE, Event, OverlayProtocol, Scope
 from overlay.security.rights import Rights
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
     from types import TracebackType
 
     from overlay.host import Recipe
@@ -73,6 +73,7 @@ class Node:
         self._recipe = recipe
         self._streams: dict[EventStream[Any], tuple[type[Any], ...]] = {}  # what each one hears
         self._at_stop: dict[Callable[[], None], None] = {}
+        self._background: list[Callable[[], Awaitable[None]]] = []
         self._listening = False
         self._events_dropped = 0
         self._failure: BaseException | None = None  # what a callback of the application raised
@@ -129,6 +130,8 @@ class Node:
             self.zone,
             lambda: tuple(self.driver.endpoints),
             self._rights_of,
+            self.driver.links.udp_of,
+            self.driver.now,
         )
         self._recipe(self.driver.host)
         self._listening = True
@@ -140,6 +143,8 @@ class Node:
                 listening = self.control.listening(runtime_folder(), self.name)
                 listener = await sockets.enter_async_context(listening)
                 nursery.start_soon(self.control.serve, listener)
+            for task in self._background:
+                nursery.start_soon(task)
             for seed in self.config.seeds:
                 self.driver.meet(seed)
             try:
@@ -147,7 +152,7 @@ class Node:
             finally:
                 self.stop()
             await self._stopped.wait()
-            nursery.cancel_scope.cancel()  # the control socket
+            nursery.cancel_scope.cancel()  # the control socket, and what runs beside it
         if self._failure is not None:
             raise self._failure
 
@@ -260,6 +265,10 @@ class Node:
                 self.stop()
 
         return call
+
+    def in_background(self, task: Callable[[], Awaitable[None]]) -> None:
+        """Run this beside the driver, from the node's start to its end; call it before."""
+        self._background.append(task)
 
     def at_stop(self, callback: Callable[[], None]) -> None:
         """Call this once the node has stopped, unless `forget_at_stop` comes first."""

@@ -12,6 +12,7 @@ import time
 from math import inf
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
+from nodes.clock import PeerTime
 from nodes.facts import event_facts, link_facts, member_facts
 from nodes.federation import Federation
 from nodes.members import Attributes, Members
@@ -98,6 +99,7 @@ class Peer:
             self.node.control.register(name, handler)
         Federation(self.node)
         TopicService(self.node)
+        self.time = PeerTime(self.node)
 
     @classmethod
     def join(

@@ -5,11 +5,13 @@ from nodes.zone_recipe import CertifiedRights, ZoneSetup, add_zones
 from nodes.zone_recipe import supervisor as supervise
 from overlay.errors import SecurityError
 from overlay.host import Host, Recipe
+from overlay.net.addresses import parse_endpoint
 from overlay.protocol import Scope
 from protocols.echo import Echo, EchoConfig
 from protocols.gateways import Gateways, GatewaysSettings
 from protocols.membership import Membership, MembershipSettings
 from protocols.routing import Routing, RoutingSettings
+from protocols.timesync import TimeSettings, TimeSync
 from protocols.topics.config import TopicsSettings
 from protocols.topics.machine import Topics
 from protocols.topology import Topology, TopologySettings
@@ -25,6 +27,7 @@ def peer(config: NodeConfig) -> Recipe:
         if not zone:
             raise SecurityError(f"{host.me!r} has no single zone in its certificate: say --zone")
         base = add_zone(host, zone, config)
+        add_time(host, config, base)
         add_zones(host, zone_setup(host, config), base)
         add_topics(host, zone, config, base)
 
@@ -75,6 +78,22 @@ def add_topics(host: Host, zone: Scope, config: NodeConfig, base: Membership) ->
         links=host.protocol(Topology, zone),
         book=host.protocol(Gateways),
         may=CertifiedRights(host.surroundings.rights_of).may_use,
+        overlay_time=host.protocol(TimeSync).overlay_time,
+    )
+
+
+def add_time(host: Host, config: NodeConfig, base: Membership) -> TimeSync:
+    """Let a member agree with its zone on the time."""
+    around = host.surroundings
+    settings = config.section(TimeSettings)
+    servers = (parse_endpoint(text).udp for text in settings.servers)
+    return host.add(
+        TimeSync,
+        settings,
+        members=base.view,
+        where=around.udp_of,
+        servers=tuple(filter(None, servers)),
+        clock=around.clock,
     )
 
 

@@ -19,6 +19,7 @@ from protocols.echo.config import EchoConfig
 from protocols.gateways.config import GatewaysSettings
 from protocols.membership.config import MembershipSettings
 from protocols.routing.config import RoutingSettings
+from protocols.timesync.config import TimeSettings
 from protocols.topics.config import TopicsSettings
 from protocols.topology.config import TopologySettings
 from protocols.zones.config import ZonesSettings
@@ -33,6 +34,7 @@ SECTIONS: dict[str, type[Settings]] = {
     "zones": ZonesSettings,
     "gateways": GatewaysSettings,
     "topics": TopicsSettings,
+    "time": TimeSettings,
 }
 """Everything that a config file may hold; a protocol adds its section here."""
 

@@ -32,7 +32,7 @@ class Message(msgspec.Struct, frozen=True, gc=False):
     topic: str
     publisher: NodeId
     sequence: int  # counts the messages of its publisher, from 1
-    sent_at: float  # Unix seconds, by the publisher's clock
+    sent_at: float  # Unix seconds, by the publisher's overlay time
     data: Any
 
 

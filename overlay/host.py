@@ -30,6 +30,7 @@ from overlay.protocol import (
     PeerMet,
     Scope,
     TurnedAway,
+    UdpAddress,
 )
 
 if TYPE_CHECKING:
@@ -50,6 +51,14 @@ Recipe: TypeAlias = "Callable[[Host], None]"
 RefusalListener: TypeAlias = Callable[[NodeId, RemoteProtocolError, int], None]
 
 
+SIMULATED_PORT = 7400
+
+
+def _at_its_name(peer: NodeId) -> UdpAddress | None:
+    """In the simulator the address of a node is its name."""
+    return UdpAddress(peer, SIMULATED_PORT)
+
+
 class Surroundings(NamedTuple):
     """What a recipe may know of the node that it assembles; in the simulator nothing."""
 
@@ -57,6 +66,9 @@ class Surroundings(NamedTuple):
     here: Callable[[], tuple[str, ...]] = tuple  # where peers reach it, once it is bound
     rights_of: Callable[[NodeId], Rights | None] = lambda _peer: None
     """What a peer's certificate allows; None when it was not seen: whoever let it in saw it."""
+    udp_of: Callable[[NodeId], UdpAddress | None] = _at_its_name  # where it takes datagrams
+    clock: Callable[[], float] | None = None
+    """Reads the node's clock in the middle of a tick, for timestamps; None: there it stands."""
 
 
 def _nothing_kept(_instance: Instance) -> Kept:

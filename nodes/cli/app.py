@@ -7,6 +7,7 @@ import typer
 
 import overlay
 from nodes.cli import (
+    clock,
     config,
     demo,
     echo,
@@ -69,7 +70,7 @@ def _version() -> str:
 
 
 for module in (
-    *(peer, running, members, zones, topology, watch),
+    *(peer, running, members, zones, topology, watch, clock),
     *(pub, sub, topics, echo, new_protocol, demo),
 ):
     module.register(app)

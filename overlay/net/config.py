@@ -87,6 +87,10 @@ class NetSettings(Settings, frozen=True, kw_only=True):
             "freed memory that the process keeps for the next batch; 0 leaves malloc as it is",
         ),
     ] = 64 << 20
+    clock_offset: Annotated[
+        float,
+        bounded("s", -1e9, 1e9, "added to the node's clock: so tests give nodes wrong clocks"),
+    ] = 0.0
     multicast_hops: Annotated[
         int, bounded("hops", 0, 255, "how many routers a multicast datagram may cross")
     ] = 1

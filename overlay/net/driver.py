@@ -98,7 +98,7 @@ class Driver:
             OpenTrust(name, overlay) if credentials is None else CertifiedTrust(credentials)
         )
         self._life = os.urandom(8)
-        self._wall = time.time() - time.monotonic()  # fixed: our clock never jumps
+        self._wall = time.time() - time.monotonic() + self.net.clock_offset  # fixed: no jumps
         self._started_at = self.now()
         self.sizes = Sizes(FRAMEWORK_MESSAGES, self.limits)
         self._reader = BatchReader((), self.limits)

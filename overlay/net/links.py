@@ -20,7 +20,7 @@ from overlay.net.inbound import Inbound
 from overlay.net.link import Link, State
 from overlay.net.session import Session
 from overlay.net.trust import Trust
-from overlay.protocol import Event, LinkLost, LinkUp, PeerMet, TurnedAway
+from overlay.protocol import Event, LinkLost, LinkUp, PeerMet, TurnedAway, UdpAddress
 from overlay.wire.bulk import BulkLane
 from overlay.wire.frames import Goodbye, Hello, Refusal, Welcome
 from overlay.wire.sizes import Sizes
@@ -216,6 +216,10 @@ class Links:
     def endpoints_of(self, peer: NodeId) -> tuple[Endpoint, ...]:
         """What the book says."""
         return self._book[peer]
+
+    def udp_of(self, peer: NodeId) -> UdpAddress | None:
+        """Where a peer takes datagrams, as far as the book knows."""
+        return next(filter(None, (endpoint.udp for endpoint in self._book[peer])), None)
 
     # -- opening ------------------------------------------------------------------------------
 

@@ -31,6 +31,7 @@ class Core:
         "may",
         "me",
         "members",
+        "overlay_time",
         "rng",
         "settings",
         "wanted_here",
@@ -49,6 +50,7 @@ class Core:
         book: GatewayBook,
         may: May,
         wanted_here: Callable[[str], bool],
+        overlay_time: Callable[[float], float],
     ) -> None:
         self.me = me
         self.effects = effects
@@ -58,9 +60,15 @@ class Core:
         self.links = links
         self.book = book
         self.may = may
+        self.overlay_time = overlay_time  # at a time of the node's clock
         self.wanted_here = wanted_here  # whether a subscription of this node matches that topic
         self.audience = InterestIndex(members)
         self.counts = counts
+
+
+def own_clock(now: float) -> float:
+    """Overlay time of a node that has no time service."""
+    return now
 
 
 def everybody_may(_name: NodeId, _what: str, _topic: str) -> bool:

@@ -23,6 +23,7 @@ class Chunk(msgspec.Struct, frozen=True, gc=False):
     sent_at: float
     payload: bytes
     end: int = 0  # bytes of the stream up to the end of this chunk: differences count what waits
+    kept_at: float = 0.0  # by the clock of the node that keeps it; `sent_at` is overlay time
 
     @property
     def last(self) -> int:
@@ -53,10 +54,12 @@ class History:
     def __iter__(self) -> Iterator[Chunk]:
         return iter(self._chunks[self._from :])
 
-    def add(self, first: int, count: int, sent_at: float, payload: bytes) -> Chunk:
+    def add(
+        self, first: int, count: int, sent_at: float, payload: bytes, kept_at: float = 0.0
+    ) -> Chunk:
         """Append what was published next."""
         self.end += len(payload)
-        chunk = Chunk(first, count, sent_at, payload, self.end)
+        chunk = Chunk(first, count, sent_at, payload, self.end, kept_at)
         if not len(self):
             self.oldest = first
         self._chunks.append(chunk)

@@ -32,7 +32,7 @@ from protocols.topics.arrivals import Arrivals
 from protocols.topics.bridging import Bridge
 from protocols.topics.changes import Changes
 from protocols.topics.config import TopicConfig, TopicsSettings
-from protocols.topics.core import Core, May, everybody_may
+from protocols.topics.core import Core, May, everybody_may, own_clock
 from protocols.topics.counts import TopicsCounts
 from protocols.topics.departures import Departures
 from protocols.topics.events import EMITTED, SubscriptionFailed
@@ -94,22 +94,20 @@ class Topics(OverlayProtocol):
         links: TopologyView,
         book: GatewayBook,
         may: May = everybody_may,
+        overlay_time: Callable[[float], float] = own_clock,
     ) -> None:
         super().__init__(me, effects, rng, config)
         self.counts = TopicsCounts()
         self._book = book
         self._subscriptions = Subscriptions(base, config.interest_bytes, self.counts)
         self._core = Core(
-            me,
-            effects,
-            rng,
-            config,
-            self.counts,
+            *(me, effects, rng, config, self.counts),
             members=base.view,
             links=links,
             book=book,
             may=may,
             wanted_here=self._subscriptions.wanted,
+            overlay_time=overlay_time,
         )
         self._departures = Departures(self._core)
         self._bridge = Bridge(self._core, self._departures)

@@ -186,7 +186,8 @@ class Publisher(Outgoing):
         before = self.history.newest
         if self.mode is Mode.NACK:
             self._make_place(len(items), len(payload))
-        chunk = self.history.add(before + 1, len(items), now, payload)
+        sent_at = self.core.overlay_time(now)
+        chunk = self.history.add(before + 1, len(items), sent_at, payload, now)
         self._closed_at = now
         self.items = []
         self.push = self.items.append

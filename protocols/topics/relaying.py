@@ -94,7 +94,8 @@ class Relay(Outgoing):
         if chunk.first <= before:  # unordered: late ones are handed on as they come
             self._send_to_all(chunk, self._targets, self.gateways())
             return
-        added = self.history.add(chunk.first, chunk.count, chunk.sent_at, chunk.payload)
+        age = max(0.0, self.core.overlay_time(now) - chunk.sent_at)
+        added = self.history.add(chunk.first, chunk.count, chunk.sent_at, chunk.payload, now - age)
         self.core.counts.relayed += 1
         self.spread(added, before, now)
         self.trim(now)

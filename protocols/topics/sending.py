@@ -229,7 +229,7 @@ class Outgoing(Receivers):
             floor = self.floor
             while (chunk := history.first) is not None and chunk.last <= floor:
                 kept = history.messages - chunk.count >= config.keep
-                if not kept and now - chunk.sent_at <= config.history_age:
+                if not kept and now - chunk.kept_at <= config.history_age:
                     return
                 history.drop_oldest()
             return

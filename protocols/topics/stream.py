@@ -132,7 +132,7 @@ class Stream(ABC):
         while (chunk := history.first) is not None and (
             history.messages > keep
             or history.bytes > config.history_bytes
-            or now - chunk.sent_at > config.history_age
+            or now - chunk.kept_at > config.history_age
         ):
             history.drop_oldest()
 

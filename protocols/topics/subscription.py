@@ -40,7 +40,7 @@ class Replay(NamedTuple):
 
     @classmethod
     def since(cls, sent_at: float) -> Replay:
-        """What was sent at that time (Unix seconds) or later."""
+        """What was sent at that overlay time (Unix seconds) or later."""
         return cls(REPLAY_SINCE, sent_at)
 
     @classmethod

@@ -1,0 +1,249 @@
+"""Voting on overlay time, and steering to what the winners say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import inf
+from typing import NamedTuple
+
+from overlay.errors import InvariantViolation
+from overlay.ids import NodeId
+from overlay.protocol import Event
+from protocols.timesync.config import TimeSettings
+from protocols.timesync.counts import TimeCounts
+from protocols.timesync.discipline import Discipline
+from protocols.timesync.events import FalsetickerFound, TimeSynchronised
+from protocols.timesync.intersection import Interval, agreement
+from protocols.timesync.messages import MAX_RATE, UNSYNCHRONISED
+from protocols.timesync.roster import Roster
+from protocols.timesync.source import CLAIM_DRIFT, Ballot, Claim, Kind, Source
+
+HEAR_ALL = 2.0  # s that a node which starts waits for the slowest of its sources, at most
+VAGUE = 8.0  # times the least error of those who agree: more is nothing to follow
+ROOT_STRATUM = 1
+LAST_STRATUM = UNSYNCHRONISED - 1
+
+
+class Standing(NamedTuple):
+    """What `overlay time` shows of a node."""
+
+    synchronised: bool
+    root: NodeId
+    stratum: int
+    offset: float  # s that are added to the node's clock now
+    error: float  # s that overlay time, as told, may be off
+    drift: float  # s/s by which the node's clock is slow
+    follows: tuple[str, ...]
+
+
+class Steering:
+    """One node's overlay time, and on whose word it stands."""
+
+    def __init__(
+        self,
+        me: NodeId,
+        config: TimeSettings,
+        roster: Roster,
+        counts: TimeCounts,
+        emit: Callable[[Event], None],
+    ) -> None:
+        self._me = me
+        self._config = config
+        self._roster = roster
+        self._counts = counts
+        self._emit = emit
+        self.discipline = Discipline(config.slew_over, config.slew_limit, config.step_over)
+        self.synchronised = False
+        self._root: NodeId = me
+        self._stratum = UNSYNCHRONISED
+        self._followed: list[Source] = []
+        self._joining = True  # has no time of its own yet that others may take
+        self._started = 0.0
+        self._voice_from = inf
+        self._yielded = False
+        self._error = 0.0
+        self._error_at = 0.0
+        self._error_grows = 0.0
+
+    def start(self, now: float) -> None:
+        """From here on sources may answer."""
+        self._started = now
+        # A time that came a moment ago, perhaps from a liar who was first, is no voice of its own.
+        self._voice_from = now + self._config.burst * self._config.burst_every + 1.0
+
+    # -- what is told -------------------------------------------------------------------------
+
+    def error(self, local: float) -> float:
+        """How far the line may be off; it grows while nobody confirms it."""
+        return self._error + self._error_grows * max(0.0, local - self._error_at)
+
+    def claim(self, local: float) -> Claim:
+        """What this node tells others of its own time: the line, not what is still slewed."""
+        line = self.discipline
+        stratum = UNSYNCHRONISED if self._joining else self._stratum
+        offset, error = line.offset(local), self.error(local)
+        return Claim(local, offset, line.rate, error, stratum, self._root, local)
+
+    def standing(self, now: float) -> Standing:
+        """What this node knows of its own time."""
+        line = self.discipline
+        lacks = line.lacks(now)
+        return Standing(
+            self.synchronised,
+            self._root,
+            self._stratum,
+            line.offset(now) - lacks,
+            self.error(now) + abs(lacks),
+            line.rate,
+            tuple(source.key for source in self._followed),
+        )
+
+    # -- deciding -----------------------------------------------------------------------------
+
+    def found(self, now: float) -> None:
+        """Begin with this node's own clock: it is the root."""
+        self._joining = False
+        self._voice_from = now
+        self._stand_alone(now)
+
+    def vote(self, now: float) -> None:
+        """Ask all sources that know the time, and follow those who agree."""
+        ballots = [source.ballot(now) for source in self._roster.ordered() if source.votes()]
+        outside = [ballot for ballot in ballots if ballot.source.kind is Kind.NTP]
+        ballots = outside or ballots
+        if not self.synchronised and self._roster.hears_more() and now < self._started + HEAR_ALL:
+            return
+        if not ballots:
+            if self.synchronised:
+                self._stand_alone(now)
+            return
+        mine = self.discipline.offset(now)
+        own = Interval(mine - self.error(now), mine + self.error(now))
+        # This node's own time is one voice more; of equal sets that of the senior source wins.
+        place = sum(self._roster.is_senior(ballot.source) for ballot in ballots)
+        intervals = [ballot.interval for ballot in ballots]
+        counted = not self._joining and not outside and now >= self._voice_from
+        if counted:
+            intervals.insert(place, own)
+        winners = agreement(intervals)
+        agreed = [
+            ballots[index - (counted and index > place)]
+            for index in winners
+            if not (counted and index == place)
+        ]
+        self._follow(agreed, counted and place in winners, now)
+        self._mark_false(agreed, ballots, now)
+
+    def _follow(self, agreed: list[Ballot], confirmed: bool, now: float) -> None:
+        # Who says next to nothing (a wide interval) agrees with all, and must not lead them away.
+        vague = VAGUE * min((ballot.error for ballot in agreed), default=0.0)
+        precise = [ballot for ballot in agreed if ballot.error <= vague]
+        core, shared = cluster(precise)
+        leaders = self._seniors(core) or self._seniors(precise)
+        self._yielded = not leaders and not confirmed and bool(agreed)
+        if self._yielded:
+            leaders = core  # all the others contradict this node, or it begins
+            self._counts.outvoted += not self._joining
+        if leaders:
+            self._steer(leaders, shared, now)
+        elif self.synchronised:
+            self._stand_alone(now)
+        if self._joining and self._yielded and self._knows_enough(agreed):
+            self._joining, self._voice_from = False, now  # the root, from the next vote on
+        elif not self._yielded:
+            self._joining = False
+
+    def _knows_enough(self, agreed: list[Ballot]) -> bool:
+        """A senior that comes late serves nobody before it has the time of the others well."""
+        return any(len(ballot.source.filter) >= self._config.burst // 2 for ballot in agreed)
+
+    def _seniors(self, ballots: list[Ballot]) -> list[Ballot]:
+        """Those that may be followed."""
+        return [
+            ballot
+            for ballot in ballots
+            if self._roster.is_senior(ballot.source)
+            and ballot.source.claim is not None
+            and ballot.source.claim.stratum < LAST_STRATUM
+        ]
+
+    def _steer(self, leaders: list[Ballot], shared: Interval, now: float) -> None:
+        line = self.discipline
+        inside = [one for one in leaders if shared.low <= one.offset <= shared.high]
+        offset, rate = mean_of(inside or leaders)
+        offset = max(shared.low, min(shared.high, offset))
+        if not inside:
+            rate = line.rate
+        best = min(leaders, key=lambda ballot: ballot.error)
+        if self.synchronised and offset - line.offset(now) > self._config.step_over:
+            self._counts.steps += 1
+        line.steer(now, offset, max(-MAX_RATE, min(MAX_RATE, rate)))
+        self._error = best.error + abs(offset - best.offset)
+        self._error_at, self._error_grows = now, 2 * CLAIM_DRIFT
+        # The most senior that was followed gives the root; a combined time is as deep as it is.
+        told = leaders[0].source.claim
+        assert told is not None, "it voted"
+        self._followed = [ballot.source for ballot in leaders]
+        self._stratum = min(told.stratum + 1, LAST_STRATUM)
+        root = told.root if not self._yielded else self._me
+        self._become(root, now)
+
+    def _stand_alone(self, now: float) -> None:
+        """Go on with the time that is: as root, or until somebody is heard again."""
+        self._followed, self._yielded = [], False
+        if self._root != self._me or self._stratum != ROOT_STRATUM:
+            if not self._config.ntp:
+                # What this node says is the overlay's time from now on.
+                self._error, self._error_at, self._error_grows = 0.0, now, 0.0
+            self._stratum = ROOT_STRATUM
+            self._become(self._me, now)
+
+    def _become(self, root: NodeId, now: float) -> None:
+        if not self.synchronised or root != self._root:
+            self.synchronised, self._root = True, root
+            offset = self.discipline.offset(now)
+            self._emit(TimeSynchronised(root, offset, self.error(now)))
+
+    def _mark_false(self, agreed: list[Ballot], ballots: list[Ballot], now: float) -> None:
+        for ballot in ballots:
+            false = ballot not in agreed
+            if false and not ballot.source.false:
+                self._counts.falsetickers += 1
+                off_by = ballot.offset - self.discipline.offset(now)
+                self._emit(FalsetickerFound(ballot.source.key, off_by))
+            ballot.source.false = false
+
+    def check_invariants(self) -> None:
+        """Nobody is followed who may follow this node, but by a root that is outvoted."""
+        if abs(self.discipline.rate) > MAX_RATE or self._error < 0:
+            raise InvariantViolation(f"{self._me}: rate {self.discipline.rate}, {self._error}")
+        if self._yielded:
+            return
+        wrong = [source.key for source in self._followed if source.claim is None]
+        if wrong:
+            raise InvariantViolation(f"{self._me} follows {wrong}, who told nothing")
+
+
+def mean_of(ballots: list[Ballot]) -> tuple[float, float]:
+    """Offset and rate, weighed by how much is stated: half the error counts four times."""
+    weights = [1.0 / max(ballot.error, 1e-9) ** 2 for ballot in ballots]
+    total = sum(weights)
+    pairs = list(zip(weights, ballots, strict=True))
+    offset = sum(weight * one.offset for weight, one in pairs) / total
+    return offset, sum(weight * one.rate for weight, one in pairs) / total
+
+
+def cluster(ballots: list[Ballot]) -> tuple[list[Ballot], Interval]:
+    """Leave out who is farthest from the rest until all bear the mean; and what all bear."""
+    kept = list(ballots)
+    while True:
+        shared = Interval(
+            max((ballot.offset - ballot.error for ballot in kept), default=-inf),
+            min((ballot.offset + ballot.error for ballot in kept), default=inf),
+        )
+        if len(kept) <= 2:
+            return kept, shared
+        offset, _ = mean_of(kept)
+        if shared.low <= offset <= shared.high:
+            return kept, shared
+        kept.remove(max(kept, key=lambda ballot: abs(ballot.offset - offset)))
