@@ -129,6 +129,8 @@ class Node:
             self.zone,
             lambda: tuple(self.driver.endpoints),
             self._rights_of,
+            self.overlay,
+            self._authority(),
         )
         self._recipe(self.driver.host)
         self._listening = True
@@ -274,6 +276,13 @@ class Node:
         if name != self.name:
             return self.driver.links.rights_of(name)
         return None if self._credentials is None else self._credentials.identity.rights
+
+    def _authority(self) -> bytes:
+        if self._credentials is None:
+            return b""
+        from overlay.security.certificate import overlay_id_of  # loaded with the credentials
+
+        return overlay_id_of(self._credentials.authority_certificate)
 
     def status(self) -> NodeStatus:
         """Everything that can be told about this node now."""

@@ -21,6 +21,7 @@ from overlay.protocol import (
     Effects,
     Event,
     EventHandler,
+    Group,
     Handler,
     LinkLost,
     LinkUp,
@@ -57,6 +58,8 @@ class Surroundings(NamedTuple):
     here: Callable[[], tuple[str, ...]] = tuple  # where peers reach it, once it is bound
     rights_of: Callable[[NodeId], Rights | None] = lambda _peer: None
     """What a peer's certificate allows; None when it was not seen: whoever let it in saw it."""
+    overlay: str = ""
+    authority: bytes = b""  # what tells overlays of one name apart; empty when insecure
 
 
 def _nothing_kept(_instance: Instance) -> Kept:
@@ -180,6 +183,12 @@ class Host:
     def message_types(self) -> dict[type[Message], None]:
         """Every message type that the protocols of this node send or receive, in a fixed order."""
         return {kind: None for cls, _ in self._instances for kind in cls.messages}
+
+    @property
+    def groups(self) -> dict[Group, None]:
+        """Every multicast group that an instance wants to hear."""
+        instances = self._instances.values()
+        return {group: None for one in instances for group in one.protocol.groups()}
 
     def listen(self, event: type[Event], listener: Listener) -> None:
         """Call the application's `listener` with each such event of any scope."""

@@ -150,6 +150,7 @@ class Driver:
             self.host.receive_datagram,
             self._refuse,
             self.now,
+            self.links.learn_identity,
         )
         self._datagrams = Datagrams(
             lambda fd, ready: self._descriptors.watch(fd, lambda _: ready()),
@@ -274,6 +275,7 @@ class Driver:
         self._descriptors.watch(self._inbound.monitor.fd, lambda _: self._inbound.read_monitor())
         self._inbound.read_monitor()
         self._shared.desk.answer()
+        self._datagrams.join(*self.host.groups)
 
     def _learn_messages(self) -> None:
         kinds = self.host.message_types
@@ -283,11 +285,13 @@ class Driver:
     def start_instance(self, protocol: OverlayProtocol) -> None:
         """Start a protocol that was added to the host while the node runs."""
         self._learn_messages()
+        self._datagrams.join(*protocol.groups())
         self.call(self.host.launch, protocol)
 
     def remove_instance(self, protocol: OverlayProtocol) -> None:
-        """Stop one protocol and forget its timers."""
+        """Stop one protocol and forget its timers, and the groups that only it wanted."""
         self.call(self.host.remove, protocol)
+        self._datagrams.leave(*(one for one in protocol.groups() if one not in self.host.groups))
 
     # -- waiting ------------------------------------------------------------------------------
 
@@ -469,15 +473,8 @@ class Driver:
         return self._introductions.ask(link, endpoint, self.now())
 
     def _hello(self) -> Hello:
-        return Hello(
-            OLDEST_VERSION,
-            VERSION,
-            self.overlay,
-            self.name,
-            self._life,
-            tuple(self.endpoints),
-            self._trust.certificate,
-        )
+        mine = (self.overlay, self.name, self._life, tuple(self.endpoints), self._trust.certificate)
+        return Hello(OLDEST_VERSION, VERSION, *mine)
 
     def _stored(self, instance: Instance, token: Hashable) -> None:
         self.host.stored(instance, token, self.now())

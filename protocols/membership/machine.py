@@ -249,7 +249,7 @@ class Membership(OverlayProtocol):
             self._prober.verify(lost.peer, core.clock.read(now), abrupt=True)
 
     def _on_peer_met(self, met: PeerMet, now: float) -> None:
-        if met.peer not in self._core.table:
+        if met.peer not in self._core.table and met.zone in ("", self._core.zone):
             self._ask([met.peer], now, MET_TRIES)  # it may belong to another zone
 
     def _on_gossip(self, src: NodeId, gossip: Gossip, now: float) -> None:
