@@ -32,7 +32,7 @@ How few say how much, on a LAN of n members of one zone:
 
 Bounds: `parallel` candidates in trial and `waiting` in the queue, at most half of them of one
 host; beacons of one name and of one host, and answers, per second; 256 buckets; 8 open queries;
-1,024 names that were heard.
+256 beacons whose copies are known; 1,024 names that were heard.
 
 Invariants: who is alone has a query under way and announces nothing; who is not has its Trickle
 timer running and asks nothing; the bounds hold; no member is in trial for its own zone.

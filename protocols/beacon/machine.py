@@ -45,6 +45,7 @@ QUERY = "query"
 REMEMBER = "remember"
 MAX_ATTEMPT = 3
 OPEN_QUERIES = 8  # whose answers may still come
+SEEN = 256  # beacons, to know their copies
 HEARD = 1024  # names of the own zone that were heard, to guess how many there are
 TOLD_AGAIN = 60.0  # s after which a node of another zone is news again
 TOLD = 256  # of them that are remembered
@@ -101,6 +102,7 @@ class Beacon(OverlayProtocol):
         self._heard: dict[NodeId, float] = {}  # of the own zone, the latest last
         self._told: dict[NodeId, float] = {}  # of other zones, the latest last
         self._open: dict[int, float] = {}  # queries, and when they were sent
+        self._seen: dict[tuple[NodeId, int], None] = {}  # beacons that came, the latest last
         self._next_id = rng.getrandbits(48)  # so that answers to an earlier life match nothing
         self._attempt = 0
         self._alone_since = 0.0
@@ -225,11 +227,10 @@ class Beacon(OverlayProtocol):
         waited = now - self._alone_since
         if waited >= self.config.fallback_after:
             self._fall_back(waited, now)
-        query = Query(self._presence(), self._next_id, min(self._attempt, MAX_ATTEMPT))
+        query = Query(self._presence(), self._fresh_id(), min(self._attempt, MAX_ATTEMPT))
         self._open[query.id] = now
         if len(self._open) > OPEN_QUERIES:
             del self._open[next(iter(self._open))]
-        self._next_id += 1
         self.counts.queries += 1
         self._cast(query)
         config = self.config
@@ -249,9 +250,13 @@ class Beacon(OverlayProtocol):
     def _announce(self) -> None:
         if self._trickle.speaks():
             self.counts.announced += 1
-            self._cast(Announcement(self._presence()))
+            self._cast(Announcement(self._presence(), self._fresh_id()))
         else:
             self.counts.held_back += 1
+
+    def _fresh_id(self) -> int:
+        self._next_id += 1
+        return self._next_id
 
     def _presence(self) -> Presence:
         return Presence(
@@ -282,6 +287,8 @@ class Beacon(OverlayProtocol):
             return False
         self._timers.notice(now)
         who: Presence = msg.who
+        if not isinstance(msg, Answer) and not self._is_new(origin.name, msg.id):
+            return False
         if (who.overlay, who.authority) != (self._overlay, self._authority):
             self.counts.foreign += 1
             return False
@@ -294,6 +301,15 @@ class Beacon(OverlayProtocol):
             self._heard[origin.name] = now
             if len(self._heard) > HEARD or now - next(iter(self._heard.values())) > TOLD_AGAIN:
                 del self._heard[next(iter(self._heard))]
+        return True
+
+    def _is_new(self, name: NodeId, beacon: int) -> bool:
+        """A sender with two versions of IP casts each beacon twice."""
+        if (name, beacon) in self._seen:
+            return False
+        self._seen[name, beacon] = None
+        if len(self._seen) > SEEN:
+            del self._seen[next(iter(self._seen))]
         return True
 
     def _on_query(self, origin: Origin, msg: Query, now: float) -> None:

@@ -28,14 +28,15 @@ class Presence(msgspec.Struct, frozen=True, array_like=True, gc=False):
     endpoints: Endpoints
 
 
-QueryId: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
+BeaconId: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
+"""The sender's own: what it casts by IPv4 and by IPv6 has one number, and is heard once."""
 
 
 class Query(Message, frozen=True, tag=144):
     """Who is there?"""
 
     who: Presence
-    id: QueryId
+    id: BeaconId
     attempt: Annotated[int, msgspec.Meta(ge=0, le=3)]  # later ones ask for more answers
 
 
@@ -43,10 +44,11 @@ class Answer(Message, frozen=True, tag=145):
     """I am."""
 
     who: Presence
-    id: QueryId
+    id: BeaconId  # of the query
 
 
 class Announcement(Message, frozen=True, tag=146):
     """I am still there."""
 
     who: Presence
+    id: BeaconId

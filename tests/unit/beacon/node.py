@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import count
 from random import Random
 from typing import Any
 
 from overlay.ids import NodeId
 from overlay.protocol import Event, Message, Origin, Scope, UdpAddress
-from protocols.beacon import Beacon, BeaconSettings, Presence
+from protocols.beacon import Announcement, Beacon, BeaconSettings, Presence
 from protocols.membership.events import MemberFailed, MemberJoined, MemberLeft
 from tests.recording import Cast, Emit, Recorded, RecordingEffects
 from tests.unit.zones.node import FixedMembership
@@ -30,6 +31,14 @@ def presence(name: NodeId = "bob", **other: Any) -> Presence:
         "endpoints": (f"tcp://{host(name)}:7000",),
     }
     return Presence(**told | other)
+
+
+_ids = count(1)
+
+
+def announcement(who: Presence) -> Announcement:
+    """One that was not heard before."""
+    return Announcement(who, next(_ids))
 
 
 def host(name: NodeId) -> str:

@@ -6,7 +6,7 @@ import itertools
 
 from protocols.beacon import Announcement, BeaconSettings, PeerFound
 from tests.recording import Cast
-from tests.unit.beacon.node import GROUP, HERE, BeaconNode, presence
+from tests.unit.beacon.node import GROUP, HERE, BeaconNode, announcement, presence
 
 QUIET = BeaconSettings(announce_first=1.0, announce_longest=64.0, redundancy=1)
 
@@ -21,12 +21,15 @@ def test_an_announcement_in_the_second_half_of_the_interval() -> None:
     node = member()
     assert node.effects.timers["interval"] == 1.0
     assert 0.5 <= node.ring("speak") <= 1.0
-    assert node.drain() == [Cast(GROUP, Announcement(presence("ada", endpoints=HERE, size=3)))]
+    (cast,) = node.casts()
+    assert isinstance(cast.msg, Announcement)
+    who = presence("ada", endpoints=HERE, size=3)
+    assert cast == Cast(GROUP, Announcement(who, cast.msg.id))
 
 
 def test_nothing_is_said_that_was_heard_of_another_member() -> None:
     node = member()
-    node.hear(Announcement(presence()), 0.1)
+    node.hear(announcement(presence()), 0.1)
     node.ring("speak")
     assert node.drain() == []
     assert node.beacon.counts.held_back == 1
@@ -53,10 +56,10 @@ def test_an_unknown_member_is_tried_and_makes_the_interval_short() -> None:
         node.ring("speak")
         now = node.ring("interval")
     node.drain()
-    node.hear(Announcement(presence("dan")), now + 1, "dan")
+    node.hear(announcement(presence("dan")), now + 1, "dan")
     assert node.effects.timers["interval"] == now + 2
     assert [found.peer for found in node.emitted(PeerFound)] == ["dan"]
-    node.hear(Announcement(presence("dan")), now + 1.5, "dan")  # in the shortest: nothing changes
+    node.hear(announcement(presence("dan")), now + 1.5, "dan")  # in the shortest: nothing changes
     assert node.effects.timers["interval"] == now + 2
 
 
@@ -77,6 +80,6 @@ def test_a_stopped_node_is_silent() -> None:
     node = member()
     node.beacon.on_stop(0.5)
     node.drain()
-    node.hear(Announcement(presence("dan")), 0.6, "dan")
+    node.hear(announcement(presence("dan")), 0.6, "dan")
     assert node.drain() == []
     assert node.effects.timers == {}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from overlay.protocol import ContactLearned, PeerMet
-from protocols.beacon import Announcement, Answer, BeaconSettings, PeerFound, Query
-from tests.unit.beacon.node import BeaconNode, presence
+from protocols.beacon import Answer, BeaconSettings, PeerFound, Query
+from tests.unit.beacon.node import BeaconNode, announcement, presence
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ def test_another_overlay_is_counted_and_nothing_else(other: dict[str, object]) -
         (
             Query(presence(**other), 1, 3),
             Answer(presence(**other), opened),
-            Announcement(presence(**other)),
+            announcement(presence(**other)),
         )
     ):
         node.hear(message, 0.1)
@@ -29,10 +29,18 @@ def test_another_overlay_is_counted_and_nothing_else(other: dict[str, object]) -
     assert node.beacon.counts.heard == 0
 
 
+def test_a_copy_by_the_other_version_of_ip_is_heard_once() -> None:
+    node = BeaconNode()
+    node.start()
+    for at in ("10.0.0.98", "fe80::62%2"):
+        node.hear(Query(presence(), 1, 0), 0.1, "bob", at)
+    assert (node.beacon.counts.heard, node.beacon.counts.answered) == (1, 1)
+
+
 def test_its_own_name_is_nobody() -> None:
     node = BeaconNode()
     node.start()
-    node.hear(Announcement(presence("ada")), 0.1, "ada")
+    node.hear(announcement(presence("ada")), 0.1, "ada")
     assert node.drain() == []
 
 
@@ -40,9 +48,9 @@ def test_a_flood_of_one_name_is_limited() -> None:
     node = BeaconNode()
     node.start()
     for _ in range(100):
-        node.hear(Announcement(presence()), 0.5)
+        node.hear(announcement(presence()), 0.5)
     assert node.beacon.counts.limited == 90
-    node.hear(Announcement(presence()), 1.5)  # a second later it is heard again
+    node.hear(announcement(presence()), 1.5)  # a second later it is heard again
     assert node.beacon.counts.limited == 90
 
 
@@ -51,12 +59,12 @@ def test_made_up_names_of_one_host_leave_room_for_others() -> None:
     node.start()
     for number in range(1000):
         node.hear(
-            Announcement(presence(endpoints=("tcp://192.0.2.1:9",))), 0.5, f"x{number}", "10.6.6.6"
+            announcement(presence(endpoints=("tcp://192.0.2.1:9",))), 0.5, f"x{number}", "10.6.6.6"
         )
     assert len(node.emitted(PeerFound)) == 4  # half of `parallel`
     assert node.beacon.counts.limited == 800  # host_rate
     assert node.beacon.counts.crowded_out == 200 - 4 - 32  # half of `waiting`
-    node.hear(Announcement(presence()), 0.6)
+    node.hear(announcement(presence()), 0.6)
     assert [found.peer for found in node.emitted(PeerFound)] == ["bob"]
 
 
@@ -64,7 +72,7 @@ def test_those_who_wait_get_their_turn_when_others_did_not_become_members() -> N
     node = BeaconNode(BeaconSettings(parallel=4, patience=2.0))
     node.start()
     for name in ("bob", "cid", "dan", "eva", "fay", "gus"):
-        node.hear(Announcement(presence(name)), 0.05, name)
+        node.hear(announcement(presence(name)), 0.05, name)
     assert [found.peer for found in node.emitted(PeerFound)] == ["bob", "cid", "dan", "eva"]
     found: list[str] = []
     while not found:
@@ -78,7 +86,7 @@ def test_no_address_that_can_be_used() -> None:
     node = BeaconNode()
     node.start()
     for endpoints in ((), ("ipc:///run/x",), ("tcp://127.0.0.1:7",), ("tcp://[::1]:7",)):
-        node.hear(Announcement(presence(endpoints=endpoints)), 0.5)
+        node.hear(announcement(presence(endpoints=endpoints)), 0.5)
     assert node.drain() == []
     assert node.beacon.counts.unreachable == 4
 
@@ -87,7 +95,7 @@ def test_the_address_that_it_speaks_from_comes_first() -> None:
     node = BeaconNode()
     node.start()
     told = ("tcp://10.1.1.1:7", "tcp://10.0.0.98:7", "tcp://10.2.2.2:7")
-    node.hear(Announcement(presence(endpoints=told)), 0.5)
+    node.hear(announcement(presence(endpoints=told)), 0.5)
     first = ("tcp://10.0.0.98:7", "tcp://10.1.1.1:7", "tcp://10.2.2.2:7")
     assert node.emitted(ContactLearned) == [ContactLearned("bob", first)]
 
@@ -95,7 +103,7 @@ def test_the_address_that_it_speaks_from_comes_first() -> None:
 def test_loopback_is_an_address_for_the_same_machine() -> None:
     node = BeaconNode(here=("tcp://127.0.0.1:7001",))
     node.start()
-    node.hear(Announcement(presence(endpoints=("tcp://127.0.0.1:7",))), 0.5, "bob", "127.0.0.1")
+    node.hear(announcement(presence(endpoints=("tcp://127.0.0.1:7",))), 0.5, "bob", "127.0.0.1")
     assert [found.peer for found in node.emitted(PeerFound)] == ["bob"]
 
 
@@ -103,7 +111,7 @@ def test_a_member_is_not_given_another_address() -> None:
     node = BeaconNode(BeaconSettings(), "bob")
     node.start()
     node.drain()
-    node.hear(Announcement(presence(endpoints=("tcp://192.0.2.1:9",))), 0.5)
+    node.hear(announcement(presence(endpoints=("tcp://192.0.2.1:9",))), 0.5)
     node.beacon.suggest("bob", "hall", ("tcp://192.0.2.1:9",), "mdns", 0.6)
     assert node.emitted(ContactLearned) == []
 
@@ -112,7 +120,7 @@ def test_a_stranger_is_told_once_a_minute() -> None:
     node = BeaconNode(BeaconSettings(), "cid")
     node.start()
     for now in (1.0, 2.0, 60.0, 61.5):
-        node.hear(Announcement(presence(zone="west")), now)
+        node.hear(announcement(presence(zone="west")), now)
     assert len(node.emitted(PeerMet)) == 2
 
 
@@ -122,7 +130,7 @@ def test_what_is_remembered_of_strangers_is_bounded() -> None:
     for number in range(3000):
         name = f"x{number}"
         zone = "hall" if number % 2 else "west"
-        node.hear(Announcement(presence(zone=zone)), number / 100, name, f"10.{number}")
+        node.hear(announcement(presence(zone=zone)), number / 100, name, f"10.{number}")
     beacon = node.beacon
     assert (len(beacon._told), len(beacon._names), len(beacon._hosts)) == (256, 256, 256)
     assert len(beacon._heard) <= 1024
