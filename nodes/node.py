@@ -19,6 +19,7 @@ import trio
 
 from nodes.event_stream import EventStream
 from nodes.folders import runtime_folder
+from nodes.mdns import Mdns, runs_beacon
 from nodes.service import ControlService
 from nodes.settings import DEFAULT_OVERLAY, DEFAULT_ZONE, NodeConfig
 from overlay.errors import LocalProtocolError, SecurityError
@@ -144,12 +145,14 @@ class Node:
                 nursery.start_soon(self.control.serve, listener)
             for seed in self.config.seeds:
                 self.driver.meet(seed)
+            if runs_beacon(self):
+                nursery.start_soon(Mdns(self).run)
             try:
                 yield
             finally:
                 self.stop()
             await self._stopped.wait()
-            nursery.cancel_scope.cancel()  # the control socket
+            nursery.cancel_scope.cancel()  # the control socket, and mDNS
         if self._failure is not None:
             raise self._failure
 
@@ -276,6 +279,11 @@ class Node:
         if name != self.name:
             return self.driver.links.rights_of(name)
         return None if self._credentials is None else self._credentials.identity.rights
+
+    @property
+    def fingerprint(self) -> bytes:
+        """Of this node's certificate, which binds its keys; empty when insecure."""
+        return b"" if self._credentials is None else self._credentials.identity.fingerprint
 
     def _authority(self) -> bytes:
         if self._credentials is None:

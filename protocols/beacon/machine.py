@@ -126,22 +126,25 @@ class Beacon(OverlayProtocol):
         """What tells this overlay from others: its name, and its authority's fingerprint."""
         return f"{self._overlay}#{self._authority.hex()}"
 
-    def suggest(
-        self,
-        peer: NodeId,
-        zone: Scope,
-        endpoints: tuple[str, ...],
-        how: str,
-        now: float,
-    ) -> None:
-        """Hear of a node of this overlay in another way: from mDNS, or a discovery node.
+    def suggest(self, peer: NodeId, who: Presence, how: str, now: float) -> None:
+        """Hear of a node in another way: from mDNS, or from a discovery node.
 
         Nobody vouches for it, so it is a candidate like any other.
         """
-        if self._running and peer != self.me:
-            self._timers.notice(now)
-            source = "127.0.0.1" if any(is_loopback(host_of(one)) for one in self._here()) else ""
-            self._consider(peer, zone, usable(endpoints, source), how, how, now)
+        if not self._running:
+            return
+        self._timers.notice(now)
+        if not self._is_ours(who):
+            self.counts.foreign += 1
+            return
+        here = [host_of(one) for one in self._here()]
+        source = next(filter(is_loopback, here), "")  # then others of this machine are near
+        self._consider(peer, who.zone, usable(who.endpoints, source), how, how, now)
+
+    @property
+    def presence(self) -> Presence:
+        """What this node tells of itself."""
+        return self._presence()
 
     # -- life -----------------------------------------------------------------------------------
 
@@ -289,7 +292,7 @@ class Beacon(OverlayProtocol):
         who: Presence = msg.who
         if not isinstance(msg, Answer) and not self._is_new(origin.name, msg.id):
             return False
-        if (who.overlay, who.authority) != (self._overlay, self._authority):
+        if not self._is_ours(who):
             self.counts.foreign += 1
             return False
         if not self._hosts.take(origin.address.host, now) or not self._names.take(origin.name, now):
@@ -302,6 +305,9 @@ class Beacon(OverlayProtocol):
             if len(self._heard) > HEARD or now - next(iter(self._heard.values())) > TOLD_AGAIN:
                 del self._heard[next(iter(self._heard))]
         return True
+
+    def _is_ours(self, who: Presence) -> bool:
+        return (who.overlay, who.authority) == (self._overlay, self._authority)
 
     def _is_new(self, name: NodeId, beacon: int) -> bool:
         """A sender with two versions of IP casts each beacon twice."""

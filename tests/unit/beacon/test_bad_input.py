@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from overlay.protocol import ContactLearned, PeerMet
@@ -12,7 +14,7 @@ from tests.unit.beacon.node import BeaconNode, announcement, presence
 @pytest.mark.parametrize(
     "other", [{"overlay": "office"}, {"authority": b"another"}, {"authority": b""}]
 )
-def test_another_overlay_is_counted_and_nothing_else(other: dict[str, object]) -> None:
+def test_another_overlay_is_counted_and_nothing_else(other: dict[str, Any]) -> None:
     node = BeaconNode()
     node.start()
     (opened,) = node.beacon._open
@@ -112,8 +114,19 @@ def test_a_member_is_not_given_another_address() -> None:
     node.start()
     node.drain()
     node.hear(announcement(presence(endpoints=("tcp://192.0.2.1:9",))), 0.5)
-    node.beacon.suggest("bob", "hall", ("tcp://192.0.2.1:9",), "mdns", 0.6)
+    node.beacon.suggest("bob", presence(endpoints=("tcp://192.0.2.1:9",)), "mdns", 0.6)
     assert node.emitted(ContactLearned) == []
+
+
+def test_what_others_suggest_is_a_candidate_of_the_same_overlay_only() -> None:
+    node = BeaconNode()
+    node.beacon.suggest("bob", presence(), "mdns", 0.0)
+    node.start()
+    node.beacon.suggest("bob", presence(overlay="office"), "mdns", 0.1)
+    assert node.drain() == []
+    assert node.beacon.counts.foreign == 1
+    node.beacon.suggest("bob", presence(), "mdns", 0.1)
+    assert [(one.peer, one.how) for one in node.emitted(PeerFound)] == [("bob", "mdns")]
 
 
 def test_a_stranger_is_told_once_a_minute() -> None:
