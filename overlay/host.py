@@ -26,6 +26,7 @@ from overlay.protocol import (
     LinkLost,
     LinkUp,
     Message,
+    NetworkChanged,
     Origin,
     OverlayProtocol,
     PeerMet,
@@ -39,7 +40,9 @@ if TYPE_CHECKING:
 P = TypeVar("P", bound=OverlayProtocol)
 T = TypeVar("T")
 
-HOST_EVENTS: tuple[type[Event], ...] = (LinkUp, LinkLost, ContactLearned, PeerMet, TurnedAway)
+HOST_EVENTS: tuple[type[Event], ...] = (
+    *(LinkUp, LinkLost, ContactLearned, PeerMet, TurnedAway, NetworkChanged),
+)
 STEP_CAP = (
     100_000  # events that one input may cause; more means that two protocols chase each other
 )

@@ -103,6 +103,10 @@ class PeerMet(Event, frozen=True):
     zone: Scope = ""
 
 
+class NetworkChanged(Event, frozen=True):
+    """A network interface came, on which this node was not before."""
+
+
 class TurnedAway(Event, frozen=True):
     """Whoever lives at `who` (a name or an address) refused this node's first word."""
 

@@ -47,6 +47,7 @@ from overlay.protocol import (
     Group,
     LinkLost,
     Message,
+    NetworkChanged,
     OverlayProtocol,
     Scope,
     Trace,
@@ -362,7 +363,8 @@ class Driver:
 
     def _sweep(self, now: float) -> None:
         self._inbound.read_monitor()
-        self._datagrams.look_around()
+        if self._datagrams.look_around():
+            self.host.announce(NetworkChanged(), now)
         self._sweep_at = now + SWEEP_EVERY
         self._sweep_by(self.links.sweep(now))
         self._sweep_by(self._introductions.sweep(now))

@@ -42,6 +42,7 @@ class Datagrams:
         self._copies = Copies()
         self._unicast: dict[tuple[str, int], socket.socket] = {}
         self._groups: dict[Group, Membership] = {}
+        self._addresses: dict[str, None] | None = None  # of those interfaces, at the last look
 
     # -- unicast ------------------------------------------------------------------------------
 
@@ -136,10 +137,18 @@ class Datagrams:
                 self._unwatch(joined.socket.fileno())
                 joined.socket.close()
 
-    def look_around(self) -> None:
-        """Join the groups on interfaces that came since; call it now and then."""
+    def look_around(self) -> bool:
+        """Join the groups on interfaces that came since; call it now and then.
+
+        True when there is an address that was not there the last time, where groups are heard.
+        """
+        if not self._groups:
+            return False
+        listening = self._listening()
         for joined in self._groups.values():
-            joined.join(self._listening())
+            joined.join(listening)
+        before, self._addresses = self._addresses, self._interfaces.addresses(listening)
+        return before is not None and not self._addresses.keys() <= before.keys()
 
     def _listening(self) -> dict[int, str]:
         """Where groups are joined: a node that is only at loopback hears nothing of the network."""

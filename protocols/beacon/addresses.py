@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 TCP = "tcp://"
+LINK_LOCAL = "%"  # before the interface that it belongs to
 
 
 def host_of(endpoint: str) -> str:
@@ -18,18 +19,24 @@ def is_loopback(host: str) -> bool:
     return host.startswith("127.") or host in ("::1", "localhost")
 
 
-def usable(endpoints: Iterable[str], source: str) -> tuple[str, ...]:
-    """What a node at `source` can be reached by; the address that it speaks from comes first.
+def usable(endpoints: Iterable[str], source: str, port: int = 0) -> tuple[str, ...]:
+    """What a node that speaks from `source` can be reached by; that address comes first.
 
-    A path in somebody's file system, or somebody's loopback, is no way to another machine.
+    It is added if it was not told: an interface that came since its start, or one without any
+    other address. Datagrams leave from the port of the node's links. A path in somebody's file
+    system, or somebody's loopback, is no way to another machine.
     """
     near = is_loopback(source)
-    found = [
-        endpoint
-        for endpoint in dict.fromkeys(endpoints)
-        if endpoint.startswith(TCP) and (near or not is_loopback(host_of(endpoint)))
-    ]
-    return tuple(sorted(found, key=lambda endpoint: host_of(endpoint) != source))
+    told = [endpoint for endpoint in dict.fromkeys(endpoints) if endpoint.startswith(TCP)]
+    found = [endpoint for endpoint in told if near or not is_loopback(host_of(endpoint))]
+    if port and any(endpoint.endswith(f":{port}") for endpoint in told):
+        place = f"{TCP}[{source}]:{port}" if ":" in source else f"{TCP}{source}:{port}"
+        if place not in found:
+            found.append(place)
+    # A link-local address depends on this node's own interfaces: better any other one.
+    return tuple(
+        sorted(found, key=lambda one: (LINK_LOCAL in host_of(one), host_of(one) != source))
+    )
 
 
 def versions(endpoints: Iterable[str]) -> dict[int, None]:

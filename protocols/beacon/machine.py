@@ -16,6 +16,7 @@ from overlay.protocol import (
     EventHandler,
     Group,
     Message,
+    NetworkChanged,
     Origin,
     OverlayProtocol,
     PeerMet,
@@ -182,11 +183,12 @@ class Beacon(OverlayProtocol):
     # -- company ----------------------------------------------------------------------------------
 
     def event_handlers(self) -> Mapping[type[Event], EventHandler]:
-        """Who comes and goes in the own zone."""
+        """Who comes and goes in the own zone, and interfaces that come."""
         return {
             MemberJoined: self._on_joined,
             MemberFailed: self._on_gone,
             MemberLeft: self._on_gone,
+            NetworkChanged: self._on_network,
         }
 
     def _on_joined(self, event: MemberJoined, now: float) -> None:
@@ -216,6 +218,15 @@ class Beacon(OverlayProtocol):
                 self._search(now)
         elif isinstance(event, MemberFailed) and not event.restarted:
             self._trickle.disturbed(now)  # it may live on the other side of a partition
+
+    def _on_network(self, event: NetworkChanged, now: float) -> None:
+        """There is an interface that was not there before, and perhaps somebody behind it."""
+        if self._running:
+            self._timers.notice(now)
+            if self.alone:
+                self._search(now)
+            else:
+                self._trickle.disturbed(now)
 
     # -- asking and announcing --------------------------------------------------------------------
 
@@ -363,8 +374,9 @@ class Beacon(OverlayProtocol):
     # -- candidates -------------------------------------------------------------------------------
 
     def _hear_of(self, origin: Origin, who: Presence, how: str, now: float) -> None:
-        source = origin.address.host
-        self._consider(origin.name, who.zone, usable(who.endpoints, source), source, how, now)
+        source, port = origin.address
+        endpoints = usable(who.endpoints, source, port)
+        self._consider(origin.name, who.zone, endpoints, source, how, now)
 
     def _consider(
         self,
