@@ -104,7 +104,7 @@ class PeerMet(Event, frozen=True):
 
 
 class NetworkChanged(Event, frozen=True):
-    """A network interface came, on which this node was not before."""
+    """This machine has an address that it had not: peers may be told of it, and others be near."""
 
 
 class TurnedAway(Event, frozen=True):

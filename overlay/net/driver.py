@@ -266,17 +266,19 @@ class Driver:
         )
         self.links.inbound = self._inbound
         self.yield_soon = self._inbound.end_intake
-        bound = [
+        self._bound = [
             listen(router, self._datagrams, parse_endpoint(text), self._trust.certificate)
             for text in self.net.bind
         ]
-        told = advertised(bound, self.net.advertise)
-        self.endpoints = [str(endpoint) for endpoint in told]
+        self._tell_where()
         self._descriptors.watch(int(router.FD), lambda _: None)  # every tick drains it anyway
         self._descriptors.watch(self._inbound.monitor.fd, lambda _: self._inbound.read_monitor())
         self._inbound.read_monitor()
         self._shared.desk.answer()
         self._datagrams.join(*self.host.groups)
+
+    def _tell_where(self) -> None:
+        self.endpoints = [str(one) for one in advertised(self._bound, self.net.advertise)]
 
     def _learn_messages(self) -> None:
         kinds = self.host.message_types
@@ -364,6 +366,7 @@ class Driver:
     def _sweep(self, now: float) -> None:
         self._inbound.read_monitor()
         if self._datagrams.look_around():
+            self._tell_where()
             self.host.announce(NetworkChanged(), now)
         self._sweep_at = now + SWEEP_EVERY
         self._sweep_by(self.links.sweep(now))
@@ -452,19 +455,17 @@ class Driver:
         self.refusals.add(who, error, self.now(), count)
 
     def _on_contact(self, event: ContactLearned) -> None:
+        self._believe(event.peer, event.endpoints)
+
+    def _believe(self, peer: NodeId, endpoints: Sequence[str]) -> None:
         try:
-            endpoints = [parse_endpoint(text) for text in event.endpoints]
+            self.learn(peer, endpoints)
         except ConfigError as error:
-            self._refuse(event.peer, RemoteProtocolError("bad-endpoint", str(error)), 1)
-            return
-        self.links.learn(event.peer, endpoints)
+            self._refuse(peer, RemoteProtocolError("bad-endpoint", str(error)), 1)
 
     def _on_session(self, session: Session, hello: Hello) -> None:
         self.links.learn_identity(session.identity)
-        try:
-            self.links.learn(session.name, [parse_endpoint(text) for text in hello.endpoints])
-        except ConfigError as error:
-            self._refuse(session.name, RemoteProtocolError("bad-endpoint", str(error)), 1)
+        self._believe(session.name, hello.endpoints)
         self.links.session_opened(session, self.now())
 
     def _on_session_lost(self, session: Session, reason: str) -> None:

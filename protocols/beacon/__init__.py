@@ -19,9 +19,9 @@ other zones are only told (`PeerMet` with their zone): the federation asks them 
 How few say how much, on a LAN of n members of one zone:
 
 - A Query carries the number of its attempt, a. Each hearer answers with the probability
-  `answers · 4^a / n`, so about 8, 32, 128 do, whatever n is. n is what its view holds, or how many
-  it heard lately, when all start at once. Members of another zone answer for theirs in the same
-  way, with `stranger_answers`.
+  `answers · 4^a / n`, so about 8, 32, 128 do, whatever n is. n counts the members in its view,
+  and those it heard lately who are none yet, when all start at once. Members of another zone
+  answer for theirs in the same way, with `stranger_answers`.
 - One that is alone asks after 0.1, 0.3, 0.7, … s, in the end every `query_longest`.
 - Announcements follow Trickle (RFC 6206): about `redundancy` in an interval, of all members
   together; the interval doubles up to `announce_longest`, and is short again when a member fails

@@ -47,7 +47,8 @@ REMEMBER = "remember"
 MAX_ATTEMPT = 3
 OPEN_QUERIES = 8  # whose answers may still come
 SEEN = 256  # beacons, to know their copies
-HEARD = 1024  # names of the own zone that were heard, to guess how many there are
+HEARD = 1024  # names of the own zone, no members yet, to guess how many there are
+HEARD_FOR = 5.0  # s that they count: who starts at the same time asks again within that time
 TOLD_AGAIN = 60.0  # s after which a node of another zone is news again
 TOLD = 256  # of them that are remembered
 ZONES_AT_ONCE = 4  # other zones that answer in full; of more, as many answers come
@@ -196,6 +197,7 @@ class Beacon(OverlayProtocol):
             return
         self._timers.notice(now)
         self._candidates.forget(event.member)
+        self._heard.pop(event.member, None)
         self._last_known.pop(event.member, None)
         self._last_known[event.member] = ()
         if len(self._last_known) > self.config.remembered:
@@ -310,12 +312,18 @@ class Beacon(OverlayProtocol):
             self.counts.limited += 1
             return False
         self.counts.heard += 1
-        if who.zone == self._zone:
+        if who.zone == self._zone and origin.name not in self._view:
             self._heard.pop(origin.name, None)
             self._heard[origin.name] = now
-            if len(self._heard) > HEARD or now - next(iter(self._heard.values())) > TOLD_AGAIN:
-                del self._heard[next(iter(self._heard))]
+            self._forget_heard(now)
         return True
+
+    def _forget_heard(self, now: float) -> None:
+        """Whoever is silent became a member, of whom the view knows, or is gone."""
+        for name, at in list(self._heard.items()):
+            if now - at <= HEARD_FOR and len(self._heard) <= HEARD:
+                return
+            del self._heard[name]
 
     def _is_ours(self, who: Presence) -> bool:
         return (who.overlay, who.authority) == (self._overlay, self._authority)
@@ -347,7 +355,7 @@ class Beacon(OverlayProtocol):
 
     def _is_my_turn(self, query: Query) -> bool:
         """By chance, so that about as many answer as are wanted; see the package's docstring."""
-        crowd = max(len(self._view), len(self._heard) + 1)
+        crowd = len(self._view) + len(self._heard)
         if query.who.zone == self._zone:
             wanted = float(self.config.answers)
         else:

@@ -16,7 +16,7 @@ from overlay.security.rights import Rights
 from tests.netns.commands import nft
 from tests.netns.host import Host
 from tests.netns.lab import Lab
-from tests.netns.peers import PORT, LabPeer, await_views
+from tests.netns.peers import PORT, LabPeer, address_of, await_views
 from tests.netns.waiting import until
 
 BEACONS = ("beacon.enabled=true",)
@@ -96,6 +96,10 @@ def test_an_interface_that_comes_later_is_used(lab: Lab, keys: Path) -> None:
     until(lambda: {*first.view()} == {"a"} and {*second.view()} == {"b"}, what="two that are alone")
     b.run(["ip", "link", "set", "eth0", "up"])
     await_views([first, second], [first, second])
+    until(
+        lambda: first.view()["b"]["endpoints"] == [f"tcp://{address_of(b)}"],
+        what="the address of that interface",
+    )
 
 
 def test_two_overlays_on_one_lan_do_not_mix(lab: Lab, keys: Path, tmp_path: Path) -> None:

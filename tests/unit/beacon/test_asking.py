@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from overlay.errors import ConfigError
-from overlay.protocol import ContactLearned, Group, PeerMet
+from overlay.protocol import ContactLearned, Group, NetworkChanged, PeerMet
 from protocols.beacon import Answer, BeaconSettings, NobodyFound, PeerFound, Query
 from tests.recording import CancelTimer, Cast, Emit, SetTimer
 from tests.unit.beacon.node import GROUP, HERE, ZONE, BeaconNode, presence
@@ -103,6 +103,17 @@ def test_company_ends_the_search_and_being_alone_begins_it_again() -> None:
     (cast,) = (one for one in recorded if isinstance(one, Cast))
     assert isinstance(cast.msg, Query)
     assert cast.msg.attempt == 0
+
+
+def test_a_new_address_begins_the_search_again() -> None:
+    node = BeaconNode()
+    node.start()
+    for _ in range(6):
+        node.ring("query")
+    node.drain()
+    node.beacon.event_handlers()[NetworkChanged](NetworkChanged(), 50.0)
+    assert query(node).attempt == 0
+    assert node.effects.timers["query"] < 50.2
 
 
 def test_who_leaves_is_not_a_last_known_peer() -> None:
