@@ -109,7 +109,7 @@ class Driver:
         self._in_tick = False
         self._last_flush = 0.0
         self._sweep_at = 0.0
-        self._refresh_at = 0.0
+        self._refresh_at = self._started_at + REFRESH_TRUST  # what was loaded just now is new
         self._wake = trio.Event()
         self._sleeping_until = 0.0
         self._stop = trio.Event()
