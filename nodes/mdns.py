@@ -1,7 +1,7 @@
 """mDNS and DNS-SD (RFC 6762, 6763): a second way to find others, where beacons do not pass.
 
 Many switches and access points drop multicast groups that they do not know, and forward this one.
-The library costs 30 ms and 10 MB, has a thread, and takes 1.7 s to register; so it is loaded only
+The library costs 35 ms and 5 MB, has a thread, and takes 1.7 s to register; so it is loaded only
 where it can help (`beacon.mdns = "auto"`): on a node that beacons left alone, and on delegates, so
 that each zone is registered by somebody. A node that is only at loopback never needs it. All of it
 runs in threads; what it finds goes the way of any other candidate, and is believed no more.

@@ -87,7 +87,7 @@ class BeaconSettings(Settings, frozen=True, kw_only=True):
     ] = 30.0
     mdns: Annotated[
         Literal["auto", "always", "never"],
-        because("auto: who is alone, and delegates; the library costs 10 MB and a thread"),
+        because("auto: who is alone, and delegates; the library costs 5 MB and a thread"),
     ] = "auto"
 
     def check(self) -> None:
