@@ -13,6 +13,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from functools import partial
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 import msgspec
@@ -21,6 +22,7 @@ import trio
 from nodes.control import ask, sockets_of
 from nodes.demo_stream import Stream, StreamReport, gateway_among
 from nodes.folders import private_folder
+from nodes.multicast import works_at_loopback
 from nodes.node import only_error
 from nodes.peer_options import PeerOptions
 from nodes.spawning import peer_command, peer_environment
@@ -30,7 +32,7 @@ ZONES = ("east", "north", "west")
 SIZE = 4  # peers in each
 DELEGATES = 2
 NAMES = {f"{zone}-{number}": zone for zone in ZONES for number in range(1, SIZE + 1)}
-FIRST = next(iter(NAMES))  # the only address that the others are told
+FIRST = next(iter(NAMES))  # whom the others are told of where there is no multicast
 PATIENCE = 60.0  # for any one thing to happen, on a machine that is busy with others
 
 Say = Callable[[str], None]
@@ -112,6 +114,8 @@ class Demo:
         self._waiting_for = waiting_for
         self._peers: dict[str, DemoPeer] = {}
         self._down = ""  # whose process may be gone
+        self._overlay = f"demo-{token_hex(3)}"  # two demos on one machine must not mix
+        self._finds = works_at_loopback()
         self._runtime = private_folder(folder / "run")
         self._control = private_folder(self._runtime / "zmq-overlay")
 
@@ -128,17 +132,10 @@ class Demo:
     async def _act(self, nursery: trio.Nursery) -> DemoReport:
         began = time.time()
         self._make_keys()
-        await self._start(nursery, FIRST)
-        await self._until(f"{FIRST} has an address", lambda: bool(self._peers[FIRST].address))
-        seeds = (self._peers[FIRST].address,)
-        for name in NAMES:
-            if name != FIRST:
-                await self._start(nursery, name, seeds)
+        told = await self._start_all(nursery)
         await self._until("all peers run", lambda: all(p.address for p in self._peers.values()))
-        self._say(
-            f"{len(NAMES)} peers run after {time.time() - began:.1f} s, with keys of their own;"
-            f" all they were told is the address of {FIRST}"
-        )
+        started = f"{len(NAMES)} peers run after {time.time() - began:.1f} s"
+        self._say(f"{started}, with keys of their own; {told}")
         await self._until("every peer knows its zone and its delegates", self._all_formed)
         before = await self._table("every zone is known", lambda zones: _complete(zones, ZONES))
         formed = time.time() - began
@@ -170,7 +167,7 @@ class Demo:
         self._say(f"{replacement} stands for zone {zone} now, {_ms(replaced - killed_at)} later")
 
         restarted_at = time.time()
-        await self._start(nursery, victim, (witnesses[0].address,))
+        await self._start(nursery, victim, () if self._finds else (witnesses[0].address,))
         self._down = ""
         await self._until(
             f"{victim} is back in every view of its zone",
@@ -201,6 +198,23 @@ class Demo:
             failures=failures,
         )
 
+    async def _start_all(self, nursery: trio.Nursery) -> str:
+        """Start everybody; what they were told of each other."""
+        seeds: tuple[str, ...] = ()
+        if not self._finds:
+            self._say("this machine has no multicast at loopback, so peers get an address")
+            await self._start(nursery, FIRST)
+            await self._until(f"{FIRST} has an address", lambda: bool(self._peers[FIRST].address))
+            seeds = (self._peers[FIRST].address,)
+        for name in NAMES:
+            if name not in self._peers:
+                await self._start(nursery, name, seeds)
+        return (
+            f"all they were told is the address of {FIRST}"
+            if seeds
+            else ("no address was given: they find each other by multicast")
+        )
+
     async def _stream(self) -> StreamReport:
         """Publish in the first zone to all others, and kill the gateway of the last one."""
         members = [name for name, zone in NAMES.items() if zone == ZONES[-1]]
@@ -228,7 +242,7 @@ class Demo:
         from overlay.security.authority import Authority
         from overlay.security.rights import Rights
 
-        authority = Authority.create(self._folder / "keys", "demo")
+        authority = Authority.create(self._folder / "keys", self._overlay)
         for name, zone in NAMES.items():
             rights = Rights(zones=(zone,), publish=("demo/**",), subscribe=("demo/**",))
             authority.issue(name, rights, 1).save(self._folder / "keys")
@@ -239,6 +253,7 @@ class Demo:
             zone=NAMES[name],
             seed=seeds,
             profile="local",
+            set=(f"beacon.enabled={str(self._finds).lower()}",),
             bind=("127.0.0.1:0",),
             keys=str(self._folder / "keys"),
             events=True,

@@ -19,6 +19,7 @@ import trio
 
 from nodes.event_stream import EventStream
 from nodes.folders import runtime_folder
+from nodes.mdns import Mdns, runs_beacon
 from nodes.service import ControlService
 from nodes.settings import DEFAULT_OVERLAY, DEFAULT_ZONE, NodeConfig
 from overlay.errors import LocalProtocolError, SecurityError
@@ -132,6 +133,8 @@ class Node:
             self._rights_of,
             self.driver.links.udp_of,
             self.driver.now,
+            self.overlay,
+            self._authority(),
         )
         self._recipe(self.driver.host)
         self._listening = True
@@ -147,6 +150,8 @@ class Node:
                 nursery.start_soon(task)
             for seed in self.config.seeds:
                 self.driver.meet(seed)
+            if runs_beacon(self):
+                nursery.start_soon(Mdns(self).run)
             try:
                 yield
             finally:
@@ -283,6 +288,18 @@ class Node:
         if name != self.name:
             return self.driver.links.rights_of(name)
         return None if self._credentials is None else self._credentials.identity.rights
+
+    @property
+    def fingerprint(self) -> bytes:
+        """Of this node's certificate, which binds its keys; empty when insecure."""
+        return b"" if self._credentials is None else self._credentials.identity.fingerprint
+
+    def _authority(self) -> bytes:
+        if self._credentials is None:
+            return b""
+        from overlay.security.certificate import overlay_id_of  # loaded with the credentials
+
+        return overlay_id_of(self._credentials.authority_certificate)
 
     def status(self) -> NodeStatus:
         """Everything that can be told about this node now."""

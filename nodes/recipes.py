@@ -7,6 +7,7 @@ from overlay.errors import SecurityError
 from overlay.host import Host, Recipe
 from overlay.net.addresses import parse_endpoint
 from overlay.protocol import Scope
+from protocols.beacon import Beacon, BeaconSettings
 from protocols.echo import Echo, EchoConfig
 from protocols.gateways import Gateways, GatewaysSettings
 from protocols.membership import Membership, MembershipSettings
@@ -15,7 +16,7 @@ from protocols.timesync import TimeSettings, TimeSync
 from protocols.topics.config import TopicsSettings
 from protocols.topics.machine import Topics
 from protocols.topology import Topology, TopologySettings
-from protocols.zones import ZonesSettings
+from protocols.zones import MANAGEMENT, Zones, ZonesSettings
 
 
 def peer(config: NodeConfig) -> Recipe:
@@ -28,8 +29,9 @@ def peer(config: NodeConfig) -> Recipe:
             raise SecurityError(f"{host.me!r} has no single zone in its certificate: say --zone")
         base = add_zone(host, zone, config)
         add_time(host, config, base)
-        add_zones(host, zone_setup(host, config), base)
+        zones = add_zones(host, zone_setup(host, config), base)
         add_topics(host, zone, config, base)
+        add_beacon(host, config, base, zones)
 
     return add_protocols
 
@@ -40,6 +42,7 @@ def supervisor(config: NodeConfig) -> Recipe:
     def add_protocols(host: Host) -> None:
         host.add(Echo, config.section(EchoConfig))
         supervise(zone_setup(host, config))(host)
+        add_beacon(host, config, host.protocol(Membership, MANAGEMENT), host.protocol(Zones))
 
     return add_protocols
 
@@ -95,6 +98,22 @@ def add_time(host: Host, config: NodeConfig, base: Membership) -> TimeSync:
         servers=tuple(filter(None, servers)),
         clock=around.clock,
     )
+
+
+def add_beacon(host: Host, config: NodeConfig, home: Membership, zones: Zones) -> None:
+    """Let a node find others, and be found, with no address given; unless that is turned off."""
+    settings = config.section(BeaconSettings)
+    around = host.surroundings
+    if settings.enabled:
+        host.add(
+            Beacon,
+            settings,
+            overlay=around.overlay,
+            authority=around.authority,
+            view=home.view,
+            here=around.here,
+            zones=lambda: len(zones.zones()),
+        )
 
 
 def zone_setup(host: Host, config: NodeConfig) -> ZoneSetup:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +16,7 @@ from overlay.net.addresses import parse_endpoint
 from overlay.net.config import NetSettings
 from overlay.profiles import load_profile
 from overlay.toml_source import Source, Typed, overrides, read_toml
+from protocols.beacon.config import BeaconSettings
 from protocols.echo.config import EchoConfig
 from protocols.gateways.config import GatewaysSettings
 from protocols.membership.config import MembershipSettings
@@ -35,10 +37,12 @@ SECTIONS: dict[str, type[Settings]] = {
     "gateways": GatewaysSettings,
     "topics": TopicsSettings,
     "time": TimeSettings,
+    "beacon": BeaconSettings,
 }
 """Everything that a config file may hold; a protocol adds its section here."""
 
 DEFAULT_PROFILE = "lan"
+SET_VARIABLE = "OVERLAY_SET"  # "section.key=value …" for all nodes that are started from a shell
 DEFAULT_OVERLAY = "overlay"
 AT_LOOPBACK = Source("--insecure", {"net": {"bind": ["tcp://127.0.0.1:0"]}})
 DEFAULT_ZONE = "default"
@@ -84,7 +88,7 @@ def node_config(
     bind: Sequence[str] = (),
     advertise: Sequence[str] = (),
 ) -> NodeConfig:
-    """Defaults < profile < files < `sets` ("section.key=value") < bind and advertise.
+    """Defaults < profile < $OVERLAY_SET < files < `sets` ("section.key=value") < bind, advertise.
 
     An insecure node listens at loopback unless one of these says otherwise.
     """
@@ -113,7 +117,9 @@ def config_sources(
     advertise: Sequence[str] = (),
 ) -> list[Source]:
     """Where settings come from, the strongest last."""
-    sources = [load_profile(profile), *(read_toml(file) for file in files), *overrides(sets)]
+    surroundings = overrides(os.environ.get(SET_VARIABLE, "").split(), SET_VARIABLE)
+    told = [*(read_toml(file) for file in files), *overrides(sets)]
+    sources = [load_profile(profile), *surroundings, *told]
     if bind:
         sources.append(Source("--bind", {"net": {"bind": list(bind)}}))
     if advertise:

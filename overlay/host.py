@@ -21,10 +21,12 @@ from overlay.protocol import (
     Effects,
     Event,
     EventHandler,
+    Group,
     Handler,
     LinkLost,
     LinkUp,
     Message,
+    NetworkChanged,
     Origin,
     OverlayProtocol,
     PeerMet,
@@ -39,7 +41,9 @@ if TYPE_CHECKING:
 P = TypeVar("P", bound=OverlayProtocol)
 T = TypeVar("T")
 
-HOST_EVENTS: tuple[type[Event], ...] = (LinkUp, LinkLost, ContactLearned, PeerMet, TurnedAway)
+HOST_EVENTS: tuple[type[Event], ...] = (
+    *(LinkUp, LinkLost, ContactLearned, PeerMet, TurnedAway, NetworkChanged),
+)
 STEP_CAP = (
     100_000  # events that one input may cause; more means that two protocols chase each other
 )
@@ -69,6 +73,8 @@ class Surroundings(NamedTuple):
     udp_of: Callable[[NodeId], UdpAddress | None] = _at_its_name  # where it takes datagrams
     clock: Callable[[], float] | None = None
     """Reads the node's clock in the middle of a tick, for timestamps; None: there it stands."""
+    overlay: str = ""
+    authority: bytes = b""  # what tells overlays of one name apart; empty when insecure
 
 
 def _nothing_kept(_instance: Instance) -> Kept:
@@ -192,6 +198,12 @@ class Host:
     def message_types(self) -> dict[type[Message], None]:
         """Every message type that the protocols of this node send or receive, in a fixed order."""
         return {kind: None for cls, _ in self._instances for kind in cls.messages}
+
+    @property
+    def groups(self) -> dict[Group, None]:
+        """Every multicast group that an instance wants to hear."""
+        instances = self._instances.values()
+        return {group: None for one in instances for group in one.protocol.groups()}
 
     def listen(self, event: type[Event], listener: Listener) -> None:
         """Call the application's `listener` with each such event of any scope."""

@@ -93,10 +93,18 @@ class ContactLearned(Event, frozen=True):
 
 
 class PeerMet(Event, frozen=True):
-    """An address that the user, a beacon or a seed list gave answered: `peer` lives there."""
+    """`peer` lives at an address that the user gave, or says so in a beacon.
+
+    `zone` is where a beacon says that it belongs; empty: nobody told.
+    """
 
     peer: NodeId
     endpoints: tuple[str, ...]
+    zone: Scope = ""
+
+
+class NetworkChanged(Event, frozen=True):
+    """This machine has an address that it had not: peers may be told of it, and others be near."""
 
 
 class TurnedAway(Event, frozen=True):
@@ -187,6 +195,10 @@ class OverlayProtocol(ABC):
     def event_handlers(self) -> Mapping[type[Event], EventHandler]:
         """Which facts of siblings and of the host this protocol listens to; read once."""
         return {}
+
+    def groups(self) -> Sequence[Group]:
+        """Multicast groups whose datagrams it wants; read when it starts and when it is removed."""
+        return ()
 
     def on_start(self, now: float, kept: Mapping[bytes, bytes]) -> None:
         """Begin; `kept` is what `store` kept in an earlier life."""

@@ -81,16 +81,16 @@ def parse_toml(text: str) -> dict[str, object]:
         raise ConfigError(f"line {last}: broken TOML: {what}") from None
 
 
-def overrides(words: Iterable[str]) -> list[Source]:
+def overrides(words: Iterable[str], origin: str = "--set") -> list[Source]:
     """The sources for `--set section.key=value`, one for each word."""
-    return [_override(word) for word in words]
+    return [_override(word, origin) for word in words]
 
 
-def _override(word: str) -> Source:
+def _override(word: str, origin: str) -> Source:
     dotted, equals, text = word.partition("=")
     section, dot, key = dotted.strip().rpartition(".")
     if not (equals and dot and section and key):
         raise ConfigError(
-            f"--set {word[:80]!a}: write it as section.key=value, like net.heartbeat=5"
+            f"{origin} {word[:80]!a}: write it as section.key=value, like net.heartbeat=5"
         )
-    return Source("--set", {section: {key: Typed(text.strip())}})
+    return Source(origin, {section: {key: Typed(text.strip())}})

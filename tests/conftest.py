@@ -10,6 +10,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 TESTS = Path(__file__).parent
+# Peers of other tests, and of other people, must not be found by accident. What tests beacons turns
+# them on again, with a port of its own.
+os.environ["OVERLAY_SET"] = "beacon.enabled=false"
 RERUNS = {"net": 2, "netns": 3}
 """Real sockets on a shared machine can miss a deadline; everything else is deterministic."""
 

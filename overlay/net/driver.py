@@ -48,6 +48,7 @@ from overlay.protocol import (
     Group,
     LinkLost,
     Message,
+    NetworkChanged,
     OverlayProtocol,
     Scope,
     Trace,
@@ -109,7 +110,7 @@ class Driver:
         self._in_tick = False
         self._last_flush = 0.0
         self._sweep_at = 0.0
-        self._refresh_at = 0.0
+        self._refresh_at = self._started_at + REFRESH_TRUST  # what was loaded just now is new
         self._alarm = Alarm(self.now)
         self._stop = trio.Event()
         self._stop_by = 0.0  # when what waits must have left
@@ -150,6 +151,7 @@ class Driver:
             self.host.receive_datagram,
             self._refuse,
             self.now,
+            self.links.learn_identity,
         )
         self._datagrams = Datagrams(
             lambda fd, ready: self._descriptors.watch(fd, lambda _: ready()),
@@ -265,16 +267,19 @@ class Driver:
         )
         self.links.inbound = self._inbound
         self.yield_soon = self._inbound.end_intake
-        bound = [
+        self._bound = [
             listen(router, self._datagrams, parse_endpoint(text), self._trust.certificate)
             for text in self.net.bind
         ]
-        told = advertised(bound, self.net.advertise)
-        self.endpoints = [str(endpoint) for endpoint in told]
+        self._tell_where()
         self._descriptors.watch(int(router.FD), lambda _: None)  # every tick drains it anyway
         self._descriptors.watch(self._inbound.monitor.fd, lambda _: self._inbound.read_monitor())
         self._inbound.read_monitor()
         self._shared.desk.answer()
+        self._datagrams.join(*self.host.groups)
+
+    def _tell_where(self) -> None:
+        self.endpoints = [str(one) for one in advertised(self._bound, self.net.advertise)]
 
     def _learn_messages(self) -> None:
         kinds = self.host.message_types
@@ -284,11 +289,13 @@ class Driver:
     def start_instance(self, protocol: OverlayProtocol) -> None:
         """Start a protocol that was added to the host while the node runs."""
         self._learn_messages()
+        self._datagrams.join(*protocol.groups())
         self.call(self.host.launch, protocol)
 
     def remove_instance(self, protocol: OverlayProtocol) -> None:
-        """Stop one protocol and forget its timers."""
+        """Stop one protocol and forget its timers, and the groups that only it wanted."""
         self.call(self.host.remove, protocol)
+        self._datagrams.leave(*(one for one in protocol.groups() if one not in self.host.groups))
 
     # -- waiting ------------------------------------------------------------------------------
 
@@ -347,7 +354,9 @@ class Driver:
 
     def _sweep(self, now: float) -> None:
         self._inbound.read_monitor()
-        self._datagrams.look_around()
+        if self._datagrams.look_around():
+            self._tell_where()
+            self.host.announce(NetworkChanged(), now)
         self._sweep_at = now + SWEEP_EVERY
         self._sweep_by(self.links.sweep(now))
         self._sweep_by(self._introductions.sweep(now))
@@ -434,19 +443,17 @@ class Driver:
         self.refusals.add(who, error, self.now(), count)
 
     def _on_contact(self, event: ContactLearned) -> None:
+        self._believe(event.peer, event.endpoints)
+
+    def _believe(self, peer: NodeId, endpoints: Sequence[str]) -> None:
         try:
-            endpoints = [parse_endpoint(text) for text in event.endpoints]
+            self.learn(peer, endpoints)
         except ConfigError as error:
-            self._refuse(event.peer, RemoteProtocolError("bad-endpoint", str(error)), 1)
-            return
-        self.links.learn(event.peer, endpoints)
+            self._refuse(peer, RemoteProtocolError("bad-endpoint", str(error)), 1)
 
     def _on_session(self, session: Session, hello: Hello) -> None:
         self.links.learn_identity(session.identity)
-        try:
-            self.links.learn(session.name, [parse_endpoint(text) for text in hello.endpoints])
-        except ConfigError as error:
-            self._refuse(session.name, RemoteProtocolError("bad-endpoint", str(error)), 1)
+        self._believe(session.name, hello.endpoints)
         self.links.session_opened(session, self.now())
 
     def _on_session_lost(self, session: Session, reason: str) -> None:
@@ -457,15 +464,8 @@ class Driver:
         return self._introductions.ask(link, endpoint, self.now())
 
     def _hello(self) -> Hello:
-        return Hello(
-            OLDEST_VERSION,
-            VERSION,
-            self.overlay,
-            self.name,
-            self._life,
-            tuple(self.endpoints),
-            self._trust.certificate,
-        )
+        mine = (self.overlay, self.name, self._life, tuple(self.endpoints), self._trust.certificate)
+        return Hello(OLDEST_VERSION, VERSION, *mine)
 
     def _stored(self, instance: Instance, token: Hashable) -> None:
         self.host.stored(instance, token, self.now())

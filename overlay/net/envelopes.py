@@ -12,6 +12,7 @@ from overlay.net.introduction import INTRODUCTION_MAGIC, Introductions
 from overlay.net.trust import Trust
 from overlay.net.udp import Datagrams
 from overlay.protocol import Group, Message, Origin, Scope, UdpAddress
+from overlay.security.identity import Identity
 from overlay.wire.datagrams import read_datagram, write_datagram
 from overlay.wire.reader import BatchReader
 
@@ -31,6 +32,7 @@ class Envelopes:
         deliver: Deliver,
         refuse: Refuse,
         clock: Callable[[], float],
+        vouched: Callable[[Identity], None],
     ) -> None:
         self.introductions: Introductions  # set by the driver, once there are sockets
         self._me = me
@@ -40,6 +42,7 @@ class Envelopes:
         self._deliver = deliver
         self._refuse = refuse
         self._clock = clock
+        self._vouched = vouched  # told whose certificate was verified: a link needs its key
 
     def cast(
         self, datagrams: Datagrams, address: UdpAddress | Group, scope: Scope, msg: Message
@@ -62,8 +65,12 @@ class Envelopes:
             identity, body = self._trust.opener.open(data, time.time())
             if identity.name == self._me:
                 return  # our own multicast comes back
+            if identity.curve_key:
+                self._vouched(identity)
             scope, msg = read_datagram(body, self._reader)
         except RemoteProtocolError as error:
+            if error.reason == "certificate-wrong-overlay":  # as common here as it is odd on a link
+                error = RemoteProtocolError("datagram-wrong-overlay", error.detail)
             self._refuse(sender.host, error, 1)
             return
         self._deliver(Origin(sender, identity.name, now, interface), scope, msg, now)

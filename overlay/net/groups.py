@@ -6,7 +6,7 @@ import socket
 import struct
 from collections.abc import Iterable
 from hashlib import blake2b
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from overlay.protocol import Group, UdpAddress
 
@@ -23,6 +23,13 @@ class Arrival(NamedTuple):
     data: bytes
     sender: UdpAddress
     interface: int
+
+
+def sender_of(address: tuple[Any, ...]) -> UdpAddress:
+    """Where an answer goes; a link-local address means nothing without its interface."""
+    host, port, *more = address
+    scope = f"%{more[1]}" if more and more[1] else ""
+    return UdpAddress(host.partition("%")[0] + scope, port)
 
 
 class Membership:
@@ -78,7 +85,7 @@ class Membership:
             else:
                 continue
             if destination == self._packed:
-                return Arrival(data, UdpAddress(address[0], address[1]), interface)
+                return Arrival(data, sender_of(address), interface)
         return None
 
 

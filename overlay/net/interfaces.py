@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import socket
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 LOOK_EVERY = 1.0  # s: asking the kernel takes 50 µs, too much for each datagram
@@ -37,6 +37,15 @@ class Interfaces:
         self.names()
         return self._ipv4.get(index)
 
+    def addresses(self, indices: Iterable[int]) -> dict[str, None]:
+        """The first IPv4 address and all IPv6 addresses of these, each with its interface."""
+        wanted = dict.fromkeys(indices)
+        self.names()
+        found = {f"{index} {host.hex()}": None for index, host in self._ipv4.items()}
+        for host, index in ipv6_addresses():
+            found[f"{index} {host}"] = None
+        return {one: None for one in found if int(one.partition(" ")[0]) in wanted}
+
     def name(self, index: int) -> str:
         """The name of one; empty when it is gone."""
         return self.names().get(index, "")
@@ -57,12 +66,13 @@ def _first_ipv4_addresses(names: dict[int, str]) -> dict[int, bytes]:
 def index_of_ipv6(host: str) -> int:
     """The interface that has this IPv6 address; 0 when none has it."""
     wanted = socket.inet_pton(socket.AF_INET6, host.partition("%")[0]).hex()
+    return next((index for address, index in ipv6_addresses() if address == wanted), 0)
+
+
+def ipv6_addresses() -> list[tuple[str, int]]:
+    """All of this machine, in hexadecimal, and the interface of each."""
     try:
         lines = _IPV6_ADDRESSES.read_text().splitlines()
     except OSError:  # a kernel without IPv6
-        return 0
-    for line in lines:
-        address, index, *_ = line.split()
-        if address == wanted:
-            return int(index, 16)
-    return 0
+        return []
+    return [(words[0], int(words[1], 16)) for line in lines if len(words := line.split()) > 1]

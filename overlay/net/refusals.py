@@ -9,7 +9,10 @@ from overlay.errors import RemoteProtocolError
 
 log = logging.getLogger("overlay.refusals")
 
-HARMLESS = ("unknown-scope",)  # a peer of another zone knocks, or an instance has just stopped
+HARMLESS = (
+    "unknown-scope",  # a peer of another zone knocks, or an instance has just stopped
+    "datagram-wrong-overlay",  # beacons of another overlay on the same LAN
+)
 LOG_PAUSE = 1.0  # s between two lines about one peer
 LINES = 20  # in that time about all peers: addresses are cheap to forge
 REMEMBERED_PEERS = 1024  # whose last line is remembered

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from overlay.net.addresses import Endpoint, is_loopback, is_wildcard
-from overlay.net.groups import Copies, Membership
+from overlay.net.groups import Copies, Membership, sender_of
 from overlay.net.interfaces import LOOPBACK, Interfaces, index_of_ipv6
 from overlay.protocol import Group, UdpAddress
 
@@ -42,6 +42,7 @@ class Datagrams:
         self._copies = Copies()
         self._unicast: dict[tuple[str, int], socket.socket] = {}
         self._groups: dict[Group, Membership] = {}
+        self._addresses: dict[str, None] | None = None  # of those interfaces, at the last look
 
     # -- unicast ------------------------------------------------------------------------------
 
@@ -82,7 +83,7 @@ class Datagrams:
                 self.counts["udp errors"] += 1  # an ICMP answer to something that we sent
                 continue
             self.counts["datagrams received"] += 1
-            self._received(data, UdpAddress(address[0], address[1]), "")
+            self._received(data, sender_of(address), "")
 
     def send(self, data: bytes, address: UdpAddress) -> None:
         """Send one datagram, from a port at which we listen."""
@@ -107,10 +108,13 @@ class Datagrams:
 
     # -- multicast ----------------------------------------------------------------------------
 
-    def join(self, group: Group) -> None:
-        """Take what is sent to a group, on every interface that can multicast."""
-        if group in self._groups:
-            return
+    def join(self, *groups: Group) -> None:
+        """Take what is sent to these groups, on every interface that can multicast."""
+        for group in groups:
+            if group not in self._groups:
+                self._join(group)
+
+    def _join(self, group: Group) -> None:
         opened: socket.socket | None = None
         try:
             opened = self._open(_family(group.host))
@@ -121,21 +125,37 @@ class Datagrams:
             self.counts["groups not joined"] += 1
             log.warning("group %s port %d: %s", group.host, group.port, error.strerror)
             return
-        joined.join(self._interfaces.names())
+        joined.join(self._listening())
         self._groups[group] = joined
         self._watch(opened.fileno(), lambda: self._drain_group(joined))
 
-    def leave(self, group: Group) -> None:
-        """Take no more of it."""
-        joined = self._groups.pop(group, None)
-        if joined is not None:
-            self._unwatch(joined.socket.fileno())
-            joined.socket.close()
+    def leave(self, *groups: Group) -> None:
+        """Take no more of these."""
+        for group in groups:
+            joined = self._groups.pop(group, None)
+            if joined is not None:
+                self._unwatch(joined.socket.fileno())
+                joined.socket.close()
 
-    def look_around(self) -> None:
-        """Join the groups on interfaces that came since; call it now and then."""
+    def look_around(self) -> bool:
+        """Join the groups on interfaces that came since; call it now and then.
+
+        True when there is an address that was not there the last time, where groups are heard.
+        """
+        if not self._groups:
+            return False
+        listening = self._listening()
         for joined in self._groups.values():
-            joined.join(self._interfaces.names())
+            joined.join(listening)
+        before, self._addresses = self._addresses, self._interfaces.addresses(listening)
+        return before is not None and not self._addresses.keys() <= before.keys()
+
+    def _listening(self) -> dict[int, str]:
+        """Where groups are joined: a node that is only at loopback hears nothing of the network."""
+        names = self._interfaces.names()
+        if self._unicast and all(is_loopback(host) for host, _ in self._unicast):
+            return {index: name for index, name in names.items() if name == LOOPBACK}
+        return names
 
     def _drain_group(self, joined: Membership) -> None:
         for _ in range(DRAIN):
@@ -195,8 +215,7 @@ class Datagrams:
 
     def close(self) -> None:
         """Close all sockets."""
-        for group in list(self._groups):
-            self.leave(group)
+        self.leave(*self._groups)
         for opened in self._unicast.values():
             self._unwatch(opened.fileno())
             opened.close()

@@ -149,10 +149,10 @@ class DatagramVerifier:
         size = len(data)
         if size > self._settings.max_bytes:
             raise _malformed(f"{size} bytes, at most {self._settings.max_bytes}")
+        if data[:1] == bytes((PLAIN_MAGIC,)):
+            raise RemoteProtocolError("datagram-wrong-overlay", "it is insecure, and ours is not")
         if size < 2 + _LENGTH.size + _STAMP.size + _SIGNATURE:
             raise _malformed(f"{size} bytes")
-        if data[0] == PLAIN_MAGIC:
-            raise _malformed("it comes from an insecure node, and this overlay is secure")
         if data[0] != MAGIC or data[1] >> 4 != VERSION or data[1] & 0xF & ~_FLAGS:
             raise _malformed(f"starts with {data[:2].hex()}")
         flags = data[1] & _FLAGS

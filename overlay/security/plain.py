@@ -16,6 +16,7 @@ from overlay.security.rights import ALL_RIGHTS
 
 PLAIN_MAGIC = 0xD4
 PLAIN_VERSION = 1
+SIGNED_MAGIC = b"\xd5"  # of `datagram.MAGIC`, which an insecure node does not import
 MAX_PLAIN = 16_384  # bytes, as `DatagramSettings.max_bytes`
 _LENGTH = struct.Struct("!I")
 
@@ -55,6 +56,8 @@ class PlainVerifier:
         """Return the claimed sender, with all rights, and the body."""
         if len(data) > self._max_bytes:
             raise _malformed(f"{len(data)} bytes, at most {self._max_bytes}")
+        if data[:1] == SIGNED_MAGIC:
+            raise RemoteProtocolError("datagram-wrong-overlay", "it is secure, and ours is not")
         if data[:2] != bytes((PLAIN_MAGIC, PLAIN_VERSION)):
             raise _malformed(f"starts with {data[:2].hex()}: no insecure node sent it")
         overlay, at = _read_word(data, 2)

@@ -46,7 +46,7 @@ class Checks:
         """Take in types; one that can never be within the limits is the programmer's error."""
         for kind in kinds:
             info = shape_of(kind)
-            depth = _depth(info, ())
+            depth = depth_of(kind)
             if depth is None:
                 self.open_ended[kind] = None
             elif depth > self._nesting:
@@ -104,6 +104,12 @@ def shape_of(kind: type[Message]) -> inspect.StructType:
     info = inspect.type_info(kind)
     assert isinstance(info, inspect.StructType)
     return info
+
+
+@lru_cache(maxsize=4096)
+def depth_of(kind: type[Message]) -> int | None:
+    """How deep a type nests; None when that is up to the sender. Reader and writer both ask."""
+    return _depth(shape_of(kind), ())
 
 
 def payload_bound(kind: type[Message]) -> int | None:

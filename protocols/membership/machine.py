@@ -17,6 +17,7 @@ from overlay.protocol import (
     LinkLost,
     LinkUp,
     Message,
+    NetworkChanged,
     OverlayProtocol,
     PeerMet,
     Scope,
@@ -232,11 +233,12 @@ class Membership(OverlayProtocol):
         return attend
 
     def event_handlers(self) -> Mapping[type[Event], EventHandler]:
-        """A lost link is a hint; whoever answered at an address may be of this zone."""
+        """Links, addresses that answered, and addresses of our own; a lost link is only a hint."""
         return {
             LinkUp: self._on_link_up,
             LinkLost: self._on_link_lost,
             PeerMet: self._on_peer_met,
+            NetworkChanged: self._on_network_changed,
         }
 
     def _on_link_up(self, up: LinkUp, now: float) -> None:
@@ -249,8 +251,12 @@ class Membership(OverlayProtocol):
             self._prober.verify(lost.peer, core.clock.read(now), abrupt=True)
 
     def _on_peer_met(self, met: PeerMet, now: float) -> None:
-        if met.peer not in self._core.table:
+        if met.peer not in self._core.table and met.zone in ("", self._core.zone):
             self._ask([met.peer], now, MET_TRIES)  # it may belong to another zone
+
+    def _on_network_changed(self, event: NetworkChanged, now: float) -> None:
+        if not self._core.silent and self._here() != self._core.myself.endpoints:
+            self.readdress(now)
 
     def _on_gossip(self, src: NodeId, gossip: Gossip, now: float) -> None:
         self._core.learn(src, gossip.news, gossip.attributes, now)

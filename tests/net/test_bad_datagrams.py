@@ -22,11 +22,16 @@ NOISE = random.Random(3)
 def test_garbage_datagrams(play: Play, secure: bool) -> None:
     async def attack(stage: Scene) -> None:
         magic = INTRODUCTION_MAGIC
+        plain, signed = "datagram-malformed", "datagram-malformed"
+        if secure:
+            plain = "datagram-wrong-overlay"  # as far as its first byte tells
+        else:
+            signed = "datagram-wrong-overlay"
         for data, reason in (
             (b"", "datagram-malformed"),
             (b"\x00" + NOISE.randbytes(200), "datagram-malformed"),
-            (b"\xd4\x01" + NOISE.randbytes(200), "datagram-malformed"),
-            (b"\xd5\x11" + NOISE.randbytes(200), "datagram-malformed"),
+            (b"\xd4\x01" + NOISE.randbytes(200), plain),
+            (b"\xd5\x11" + NOISE.randbytes(200), signed),
             (b"\x00" * 60_000, "datagram-malformed"),
             (magic, "malformed-datagram"),
             (magic + b"\xc1" * 100, "malformed-datagram"),

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.net.beacons import own_group
 from tests.net.processes import DEADLINE, OVERLAY, environment
 
 ROOT = Path(__file__).parents[2]
@@ -61,6 +62,7 @@ def test_shell_examples_run(
             (tmp_path / block.splitlines()[0].removeprefix("# ")).write_text(block)
     (tmp_path / "protocols").mkdir()  # for new-protocol: what it knows a clone by
     shutil.copy(ROOT / "protocols" / "tags.toml", tmp_path / "protocols")
+    beacons = " ".join(own_group())  # so that peers find those of their own section
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
@@ -73,7 +75,7 @@ def test_shell_examples_run(
             process = subprocess.Popen(
                 [*OVERLAY, *words],
                 cwd=tmp_path,
-                env=environment(runtime),
+                env=environment(runtime) | {"OVERLAY_SET": beacons},
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 text=True,

@@ -40,6 +40,9 @@ class LabPeer:
         keys: Path | None,
         sets: Sequence[str],
         zone: str = "",
+        *,
+        bind: str = f"0.0.0.0:{PORT}",
+        state: Path | None = None,
     ) -> None:
         self.host = host
         self.name = host.name
@@ -47,7 +50,8 @@ class LabPeer:
             name=host.name,
             zone=zone,
             seed=tuple(address_of(seed) for seed in seeds if seed is not host),
-            bind=(f"0.0.0.0:{PORT}",),
+            bind=(bind,),
+            state=str(state or ""),
             keys=str(keys or ""),
             insecure=keys is None,
             set=tuple(sets),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from overlay.protocol import ContactLearned, PeerMet
+from overlay.protocol import ContactLearned, NetworkChanged, PeerMet
 from protocols.membership.attributes import Attribute, first_version
 from protocols.membership.config import MembershipSettings
 from protocols.membership.events import MemberFailed, MemberJoined, NameTaken, ZoneEntered
@@ -100,6 +100,22 @@ def test_a_peer_that_answered_at_an_address_is_asked_a_few_times() -> None:
     while "join" in member.effects.timers:
         asked += sent(member.ring("join"), Join)
     assert [one.to for one in asked] == ["b"] * 6
+
+
+def test_a_peer_that_says_to_be_of_another_zone_is_not_asked() -> None:
+    member = Member()
+    assert sent(member.tell(PeerMet("a", (), "elsewhere")), Join) == []
+    assert [one.to for one in sent(member.tell(PeerMet("a", (), ZONE)), Join)] == ["a"]
+
+
+def test_an_address_that_came_is_told_and_no_change_is_not() -> None:
+    here = ["tcp://me:1"]
+    member = Member("a", here=lambda: tuple(here))
+    assert member.tell(NetworkChanged()) == []
+    here.append("tcp://me:2")
+    member.tell(NetworkChanged())
+    assert member.view("me").endpoints == ("tcp://me:1", "tcp://me:2")
+    assert member.view("me").incarnation == BIRTH + 1
 
 
 def test_an_earlier_life_that_came_further_is_overtaken() -> None:
