@@ -149,6 +149,7 @@ class Driver:
             self.limits,
             self.host.receive_datagram,
             self._refuse,
+            self.links.learn_identity,
             self.now,
         )
         self._datagrams = Datagrams(
@@ -409,9 +410,9 @@ class Driver:
         else:
             self._wake_up()
 
-    def cast(self, address: UdpAddress | Group, scope: Scope, msg: Message) -> None:
-        """Sign and send one datagram."""
-        self._envelopes.cast(self._datagrams, address, scope, msg)
+    def cast(self, to: UdpAddress | Group, scope: Scope, msg: Message, reader: NodeId) -> None:
+        """Sign, seal for a reader if one is named, and send one datagram."""
+        self._envelopes.cast(self._datagrams, to, scope, msg, reader)
 
     def set_timer(self, instance: Instance, key: Hashable, at: float) -> None:
         """Set a timer, and wake the sleeper when it is the first."""
@@ -438,7 +439,7 @@ class Driver:
 
     def learn(self, peer: NodeId, endpoints: Sequence[str]) -> None:
         """Put a peer's addresses into the book."""
-        self.links.learn(peer, [parse_endpoint(text) for text in endpoints])
+        self.links.learn(peer, [*map(parse_endpoint, endpoints)])
 
     # -- what happens -------------------------------------------------------------------------
 
