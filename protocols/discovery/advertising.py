@@ -18,7 +18,8 @@ from protocols.discovery.messages import MOST_LINKS, Advertisement, Advertisemen
 
 ADVERTISE = "advertise"
 SETTLE = 0.05  # s that a change waits for others: brokers link to several at once
-MOST_LOGICAL = 1 << 62
+MOST_RETRY = 5.0  # s between tries at a BDN that does not acknowledge
+MOST_SEQUENCE = 1 << 62
 
 
 class Desk(msgspec.Struct):
@@ -90,7 +91,7 @@ class Advertiser:
     def advertisement(self, now: float, lease: float | None = None) -> Advertisement:
         """As of now."""
         config = self._config
-        sequence = min(self._sequence, MOST_LOGICAL)
+        sequence = min(self._sequence, MOST_SEQUENCE)
         return Advertisement(
             self._me,
             sequence,
@@ -114,7 +115,7 @@ class Advertiser:
                 self._effects.cast(desk.address, advertisement)
                 desk.sent = advertisement.sequence
                 desk.due = now + desk.pause * self._rng.uniform(0.8, 1.2)
-                desk.pause = min(2 * desk.pause, self._config.lease / 3)
+                desk.pause = min(2 * desk.pause, MOST_RETRY, self._config.lease / 3)
         if self._published <= now:
             self._effects.emit(AdvertisementChanged(advertisement))
             self._published = now + self._config.lease / 3

@@ -158,7 +158,7 @@ class BrokerSettings(Settings, frozen=True, kw_only=True):
     ] = 120.0
     advertise_retry: Annotated[
         float,
-        bounded("s", 0.05, 60, "until a BDN acknowledges; doubles up to a third of the lease"),
+        bounded("s", 0.05, 60, "until a BDN acknowledges; doubles up to 5 s"),
     ] = 0.5
     link_lease: Annotated[
         float, bounded("s", 0.5, 3600, "a neighbour that is silent so long is none")
