@@ -142,8 +142,10 @@ class Asking:
             self._add(round_, asked)
             return
         asked.name = origin.name
+        if asked.refused == SILENT:
+            asked.refused = ""
         if ack.status == "accepted":
-            round_.take_ack(asked, ack)
+            round_.take_ack(asked, ack, now)
             if not round_.heard and not round_.unanswered and not self._anybody_to_come(round_):
                 self._advance(round_, known)
         elif ack.status == "prove":
@@ -192,8 +194,8 @@ class Asking:
         self._group_steps += 1
         if round_.take_news():
             round_.fruitless = 0
-        elif all(one.accepted == round_.attempt for one in round_.accepted):
-            round_.fruitless += 1  # what was asked for did arrive, and brought nothing
+        elif self._did_arrive(round_):
+            round_.fruitless += 1  # what was asked for, and it brought nothing
         for one in round_.unanswered:
             if one.tries >= config.tries:
                 one.refused = SILENT
@@ -213,15 +215,27 @@ class Asking:
             self._ask_group(round_)
         return True
 
+    def _did_arrive(self, round_: Round) -> bool:
+        """Whether somebody took the last attempt on, or nobody was asked to."""
+        accepted = round_.accepted
+        if round_.by_group and not round_.missing:
+            return True
+        return not accepted or any(one.accepted == round_.attempt for one in accepted)
+
     def _is_worth_asking(self, round_: Round, asked: Asked) -> bool:
-        """A silent one may have been unlucky: it is asked on while nobody else took us on."""
-        return asked.refused != SILENT or (self._fell_back and not round_.accepted)
+        """Whom to ask again: not those who told us of brokers that have all answered.
+
+        A silent one may have been unlucky: it is asked on while nobody else took us on.
+        """
+        if asked.refused == SILENT:
+            return not round_.accepted and (self._fell_back or bool(round_.heard))
+        return asked.accepted < 0 or round_.missing > 0 or not round_.heard
 
     def _patience(self, round_: Round) -> int:
         """Attempts without news that tell that nobody else will answer."""
         if round_.by_group and not (round_.missing or round_.lossy or round_.unanswered):
             return 1
-        return self._config.fruitless
+        return self._config.fruitless * (2 if round_.lossy else 1)
 
     def why_nobody(self, round_: Round, known: Known) -> str:
         """One line for people."""

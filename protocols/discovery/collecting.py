@@ -53,11 +53,13 @@ class Round:
         self._heard_digests: dict[bytes, None] = {}
         self._unnamed = 0
         self._news = False
+        self._slowest_ack = 0.0
 
     # -- what arrives -----------------------------------------------------------------------------
 
-    def take_ack(self, asked: Asked, ack: RequestAck) -> None:
+    def take_ack(self, asked: Asked, ack: RequestAck, now: float) -> None:
         """A BDN or broker took the request on."""
+        self._slowest_ack = max(self._slowest_ack, now - self.sent_at.get(ack.attempt, self.began))
         asked.tries, asked.refused = 0, ""
         asked.accepted = max(asked.accepted, ack.attempt)
         asked.total = ack.total
@@ -112,7 +114,7 @@ class Round:
     @property
     def slowest(self) -> float:
         """From an attempt to an answer to it, at most so far."""
-        return max((one.elapsed for one in self.heard.values()), default=0.0)
+        return max((self._slowest_ack, *(one.elapsed for one in self.heard.values())))
 
     def take_news(self) -> bool:
         """Whether somebody answered since the last time."""

@@ -55,18 +55,23 @@ class DiscoverySettings(Settings, frozen=True, kw_only=True):
     max_responses: Annotated[
         int, bounded("responses", 1, 10_000, "the first so many are considered (§9)")
     ] = 100
-    retry: Annotated[float, bounded("s", 0.02, 10, "a BDN's silence before it is asked again")] = (
-        0.25
-    )
+    retry: Annotated[
+        float, bounded("s", 0.02, 10, "a BDN's silence before it is asked again: a WAN's RTT")
+    ] = 0.15
     retry_least: Annotated[
         float, bounded("s", 0.01, 10, "between two attempts once somebody answered")
     ] = 0.06
     tries: Annotated[
-        int, bounded("tries", 1, 16, "unanswered tries before the next BDN: one may be lost")
-    ] = 2
+        int, bounded("tries", 1, 16, "unanswered tries before the next BDN: two may be lost")
+    ] = 3
     fruitless: Annotated[
         int,
-        bounded("attempts", 1, 32, "without news before silent brokers are given up; loses 6 %"),
+        bounded(
+            "attempts",
+            1,
+            32,
+            "without news before the silent are given up; twice as many under loss",
+        ),
     ] = 4
     group_step: Annotated[
         float, bounded("s", 0.002, 1, "first pause between attempts by multicast; a LAN's RTT")
