@@ -107,8 +107,7 @@ class Driver:
         self._domain = b"overlay-" + os.urandom(8).hex().encode()
         self._in_tick = False
         self._last_flush = 0.0
-        self._sweep_at = 0.0
-        self._refresh_at = 0.0
+        self._sweep_at = self._refresh_at = 0.0
         self._wake = trio.Event()
         self._sleeping_until = 0.0
         self._stop = trio.Event()
