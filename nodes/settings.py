@@ -15,6 +15,7 @@ from overlay.net.addresses import parse_endpoint
 from overlay.net.config import NetSettings
 from overlay.profiles import load_profile
 from overlay.toml_source import Source, Typed, overrides, read_toml
+from protocols.discovery.config import BdnSettings, BrokerSettings, DiscoverySettings
 from protocols.echo.config import EchoConfig
 from protocols.gateways.config import GatewaysSettings
 from protocols.membership.config import MembershipSettings
@@ -33,6 +34,9 @@ SECTIONS: dict[str, type[Settings]] = {
     "zones": ZonesSettings,
     "gateways": GatewaysSettings,
     "topics": TopicsSettings,
+    "discovery": DiscoverySettings,
+    "broker": BrokerSettings,
+    "bdn": BdnSettings,
 }
 """Everything that a config file may hold; a protocol adds its section here."""
 

@@ -7,8 +7,10 @@ import typer
 
 import overlay
 from nodes.cli import (
+    brokers,
     config,
     demo,
+    discover,
     echo,
     keys,
     members,
@@ -70,7 +72,7 @@ def _version() -> str:
 
 for module in (
     *(peer, running, members, zones, topology, watch),
-    *(pub, sub, topics, echo, new_protocol, demo),
+    *(pub, sub, topics, brokers, discover, echo, new_protocol, demo),
 ):
     module.register(app)
 app.add_typer(keys.app, name="keys")

@@ -77,6 +77,7 @@ class Asking:
 
     def _advance(self, round_: Round, known: Known) -> None:
         """Ask the next BDN, or when there is none everybody else."""
+        round_.first_attempt = round_.attempt
         if self._next_bdn < len(self._bdns):
             address = self._bdns[self._next_bdn]
             self._next_bdn += 1
@@ -136,7 +137,7 @@ class Asking:
         if asked is None:
             if ack.status != "prove" or not round_.by_group or not self._may_prove(round_):
                 return
-            what = f"broker {origin.name}"
+            what = f"via {origin.name}"
             asked = Asked(origin.address, what, origin.name, cookie=ack.cookie)
             self._keep_cookie(origin, ack.cookie)
             self._add(round_, asked)
@@ -161,7 +162,7 @@ class Asking:
                 self._advance(round_, known)
 
     def _may_prove(self, round_: Round) -> bool:
-        proving = sum(one.what.startswith("broker ") for one in round_.asked.values())
+        proving = sum(one.what.startswith("via ") for one in round_.asked.values())
         return proving < self._config.proofs
 
     def _anybody_to_come(self, round_: Round) -> bool:
@@ -196,6 +197,8 @@ class Asking:
             round_.fruitless = 0
         elif self._did_arrive(round_):
             round_.fruitless += 1  # what was asked for, and it brought nothing
+        before, by_group = dict(round_.asked), round_.by_group
+        round_.next_attempt(MOST_ATTEMPTS, now)
         for one in round_.unanswered:
             if one.tries >= config.tries:
                 one.refused = SILENT
@@ -207,11 +210,10 @@ class Asking:
             not round_.accepted or round_.fruitless >= config.fruitless
         ):
             self._advance(round_, known)
-        round_.next_attempt(MOST_ATTEMPTS, now)
-        for asked in round_.asked.values():
-            if asked.refused in ("", SILENT) and self._is_worth_asking(round_, asked):
+        for asked in before.values():  # whoever came since has just been asked
+            if self._is_worth_asking(round_, asked):
                 self._ask(round_, asked)
-        if round_.by_group:
+        if by_group:
             self._ask_group(round_)
         return True
 
@@ -227,6 +229,8 @@ class Asking:
 
         A silent one may have been unlucky: it is asked on while nobody else took us on.
         """
+        if asked.refused not in ("", SILENT):
+            return False
         if asked.refused == SILENT:
             return not round_.accepted and (self._fell_back or bool(round_.heard))
         return asked.accepted < 0 or round_.missing > 0 or not round_.heard

@@ -22,7 +22,7 @@ class Asked(msgspec.Struct):
     """A BDN or a broker that the request was sent to."""
 
     address: UdpAddress
-    what: str  # "bdn HOST:PORT", "known NAME", "broker NAME"
+    what: str  # "bdn HOST:PORT", "known NAME", "via NAME"
     name: NodeId = ""  # once it is known
     tries: int = 0  # since it answered last
     challenges: int = 0
@@ -41,6 +41,7 @@ class Round:
         self.collect_until = collect_until
         self.deadline = deadline
         self.attempt = 0
+        self.first_attempt = 0  # of those that the present sources got
         self.sent_at: dict[int, float] = {0: now}  # of each attempt
         self.asked: dict[UdpAddress, Asked] = {}
         self.sources: dict[str, None] = {}  # for people
@@ -76,7 +77,7 @@ class Round:
         self.heard[name] = Heard(name, origin.address, response, delay, elapsed, now)
         self._heard_digests[digest_of(name)] = None
         self._news = True
-        self.lossy |= response.attempt > 0
+        self.lossy |= response.attempt > self.first_attempt
 
     def _await(self, digests: bytes) -> None:
         for digest in split_digests(digests):

@@ -58,9 +58,9 @@ def test_a_silent_bdn_makes_room_for_the_next_and_all_for_multicast() -> None:
     assert seen == [
         [BDN_AT],
         [BDN_AT],
-        [SECOND_AT, SECOND_AT],  # asked when its turn came, and by that step
-        [GROUP, BDN_AT, SECOND_AT, GROUP],
-        [BDN_AT, SECOND_AT, GROUP],
+        [SECOND_AT],
+        [SECOND_AT],
+        [GROUP, BDN_AT, SECOND_AT],
         [BDN_AT, SECOND_AT, GROUP],
     ]
 
