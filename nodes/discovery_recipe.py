@@ -24,11 +24,14 @@ from protocols.discovery import (
     Usage,
 )
 from protocols.discovery.config import parse_address
+from protocols.discovery.interface import Clock, ClockError, own_clock
 
 S = TypeVar("S", bound=Settings)
 
 
-def add_broker(host: Host, config: NodeConfig, usage: Callable[[], Usage]) -> Broker:
+def add_broker(
+    host: Host, config: NodeConfig, usage: Callable[[], Usage], clock: Clock = own_clock
+) -> Broker:
     """Let a node advertise itself and answer requests."""
     _check_role(host, "broker")
     around = host.surroundings
@@ -37,6 +40,7 @@ def add_broker(host: Host, config: NodeConfig, usage: Callable[[], Usage]) -> Br
         config.section(BrokerSettings),
         here=around.here,
         usage=usage,
+        clock=clock,
         may_be=CertifiedRights(around.rights_of).may_be,
     )
 
@@ -48,10 +52,22 @@ def add_bdn(host: Host, config: NodeConfig) -> Bdn:
     return host.add(Bdn, config.section(BdnSettings), may_be=rights.may_be)
 
 
-def add_requester(host: Host, config: NodeConfig) -> Requester:
+def add_requester(
+    host: Host,
+    config: NodeConfig,
+    clock: Clock = own_clock,
+    clock_error: ClockError | None = None,
+) -> Requester:
     """Let a node look for brokers."""
-    rights = CertifiedRights(host.surroundings.rights_of)
-    return host.add(Requester, config.section(DiscoverySettings), may_be=rights.may_be)
+    around = host.surroundings
+    return host.add(
+        Requester,
+        config.section(DiscoverySettings),
+        here=around.here,
+        clock=clock,
+        clock_error=clock_error,
+        may_be=CertifiedRights(around.rights_of).may_be,
+    )
 
 
 def requester(config: NodeConfig) -> Recipe:

@@ -11,6 +11,7 @@ from nodes.scenarios.discovery_world import (
     bdn,
     broker,
     check_bar,
+    linked,
     nearest,
     place,
     random_distances,
@@ -207,6 +208,20 @@ def dead_bdns(stage: Stage) -> Scenario:
         stage.crash(name)
     yield client.discover()
     assert "no broker answered within 4 s" in client.failed.reason, client.failed.reason
+
+
+@scenario("discovery-multicast", nodes=6, both_worlds=False)
+def multicast(stage: Stage) -> Scenario:
+    """A LAN without any BDN: linked or not, all brokers answer, and nobody is waited for long."""
+    names = [f"b{index}" for index in range(stage.size)]
+    shape = stage.rng.choice(("unconnected", "star", "linear"))
+    for name, links in linked(names, shape).items():
+        stage.start(name, broker(BrokerSettings(links=links)))
+    client = Client(stage, "client", DiscoverySettings())
+    yield Pause(SETTLED)
+    yield client.discover()
+    assert client.found.responses == stage.size
+    check_bar(client.found, dict.fromkeys(names, 0.0))
 
 
 @scenario("discovery-flood", nodes=5, both_worlds=False)

@@ -7,7 +7,7 @@ target set and multicast are asked together, and from then on everybody is asked
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 import msgspec
@@ -43,13 +43,13 @@ class Asking:
         effects: Effects,
         config: DiscoverySettings,
         counts: CountsRequests,
-        here: tuple[str, ...],
+        here: Callable[[], tuple[str, ...]],
     ) -> None:
         self._me = me
         self._effects = effects
         self._config = config
         self._counts = counts
-        self._here = here[:4]
+        self._here = here
         self._bdns = [parse_address(text) for text in config.bdns]
         self._group = parse_group(config.group)
         self._cookies: OrderedDict[UdpAddress, tuple[NodeId, bytes]] = OrderedDict()
@@ -116,7 +116,7 @@ class Asking:
         request = Request(
             round_.id,
             round_.attempt,
-            endpoints=self._here,
+            endpoints=self._here()[:4],
             realm=config.realm,
             proof=prove(config.credential, round_.id, self._me),
             cookie=cookie,

@@ -239,6 +239,7 @@ class Broker(OverlayProtocol):
             config.region,
             config.institution,
             digests_of(forwarded),
+            alone=not self.neighbours(),
         )
         if most is not None and len(encoded(response)) > most:
             self.counts.too_small += 1

@@ -71,6 +71,9 @@ class Round:
         """A broker answered; a second answer of it changes nothing."""
         name = origin.name
         self._await(response.forwarded)
+        asked = self.asked.get(origin.address)
+        if asked is not None and response.alone:  # it will not acknowledge what it cannot hand on
+            asked.accepted, asked.tries = max(asked.accepted, response.attempt), 0
         if name in self.heard:
             return
         elapsed = now - self.sent_at.get(response.attempt, self.began)

@@ -84,6 +84,9 @@ class DiscoverySettings(Settings, frozen=True, kw_only=True):
     delay_share: Annotated[
         float, bounded("share", 0, 1, "of the estimated delay against the load, for the target set")
     ] = 0.7
+    clock_error: Annotated[
+        float, bounded("s", 0, 10, "± of all clocks, where no time service knows better (§5)")
+    ] = 0.02
     delay_scale: Annotated[
         float, bounded("s", 0.0001, 10, "a delay that halves the score; the clocks' error is 1-20")
     ] = 0.02
@@ -230,7 +233,7 @@ class BdnSettings(Settings, frozen=True, kw_only=True):
     ] = 10_000
     source_rate: Annotated[
         float, bounded("1/s", 1, 1e6, "requests and advertisements of one address")
-    ] = 50.0
+    ] = 200.0
     total_rate: Annotated[
         float, bounded("1/s", 1, 1e6, "of all addresses: each costs about 0.3 ms")
     ] = 4000.0

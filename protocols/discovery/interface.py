@@ -22,11 +22,6 @@ def own_clock(now: float) -> float:
     return now
 
 
-def exact() -> float:
-    """For clocks that are believed."""
-    return 0.0
-
-
 def anybody(_name: NodeId, _role: str) -> bool:
     """Where nobody has certificates."""
     return True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from random import Random
 from typing import ClassVar
 
@@ -11,6 +11,7 @@ import msgspec
 from overlay.errors import InvariantViolation, LocalProtocolError, RemoteProtocolError
 from overlay.ids import NodeId
 from overlay.protocol import (
+    ContactLearned,
     DatagramHandler,
     Effects,
     Event,
@@ -35,7 +36,6 @@ from protocols.discovery.interface import (
     ClockError,
     MayBe,
     anybody,
-    exact,
     own_clock,
 )
 from protocols.discovery.messages import Ping, Pong, Request, RequestAck, Response
@@ -70,7 +70,12 @@ class Requester(OverlayProtocol):
 
     name: ClassVar[str] = "discovery"
     messages: ClassVar[tuple[type[Message], ...]] = (Request, RequestAck, Response, Ping, Pong)
-    emits: ClassVar[tuple[type[Event], ...]] = (BrokerFound, NoBrokerFound, BrokerMoved)
+    emits: ClassVar[tuple[type[Event], ...]] = (
+        BrokerFound,
+        NoBrokerFound,
+        BrokerMoved,
+        ContactLearned,
+    )
 
     config: DiscoverySettings
 
@@ -81,15 +86,15 @@ class Requester(OverlayProtocol):
         rng: Random,
         config: DiscoverySettings,
         *,
-        here: tuple[str, ...] = (),
+        here: Callable[[], tuple[str, ...]] = tuple,
         clock: Clock = own_clock,
-        clock_error: ClockError = exact,
+        clock_error: ClockError | None = None,
         may_be: MayBe = anybody,
     ) -> None:
         super().__init__(me, effects, rng, config)
         self.counts = RequesterCounts()
         self._clock = clock
-        self._clock_error = clock_error
+        self._clock_error = clock_error or (lambda: config.clock_error)
         self._may_be = may_be
         self._asking = Asking(me, effects, config, self.counts, here)
         self._known: dict[NodeId, UdpAddress] = {}  # the last target set
@@ -278,6 +283,7 @@ class Requester(OverlayProtocol):
             len(round_.heard),
         )
         self._forget_round()
+        self.effects.emit(ContactLearned(found.winner.name, found.winner.endpoints))
         self.effects.emit(found)
         if self._watching:
             moved = self._staying.consider(found)

@@ -131,6 +131,7 @@ class Response(Message, frozen=True, tag=166):
     region: Text = ""
     institution: Text = ""
     forwarded: Digests = b""  # the brokers that the request was handed on to
+    alone: bool = False  # it has no neighbours: nobody else is reached through it
 
 
 class Ping(Message, frozen=True, tag=167):

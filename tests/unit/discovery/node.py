@@ -117,6 +117,7 @@ class RequesterNode(Node):
         told.setdefault("sent_at", now - 0.01)
         told.setdefault("usage", Usage())
         told.setdefault("attempt", 0)
+        told.setdefault("endpoints", (f"tcp://{name}:7400",))
         self.datagram(name, at(name), Response(request, **told), now)
 
     def answer_pings(self, round_trips: dict[str, float]) -> float:

@@ -120,11 +120,12 @@ def test_a_requester_by_multicast_is_answered_at_once_and_asked_for_proof() -> N
     assert broker.casts(Response) == [], "it answered this attempt already"
 
 
-def test_a_broker_without_neighbours_asks_for_no_proof() -> None:
+def test_a_broker_without_neighbours_asks_for_no_proof_and_says_so() -> None:
     broker = linked()
     broker.datagram("client", CLIENT_AT, request(), 1.0)
     assert broker.casts(RequestAck) == []
-    assert len(broker.casts(Response)) == 1
+    ((_, response),) = broker.casts(Response)
+    assert response.alone
 
 
 def test_an_answer_is_never_longer_than_twice_an_unproven_request() -> None:

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from overlay.errors import LocalProtocolError, RemoteProtocolError
-from overlay.protocol import Group
+from overlay.protocol import ContactLearned, Group
 from protocols.discovery import BrokerFound, BrokerMoved, NoBrokerFound
 from protocols.discovery.credentials import digest_of, digests_of, prove
 from protocols.discovery.machine import END, PING, STEP, TARGETS, WATCH
@@ -181,6 +181,16 @@ def test_responses_before_the_acknowledgement_wait_for_it() -> None:
     assert len(node.casts(Ping)) == 1
 
 
+def test_a_known_broker_that_is_alone_is_waited_for_no_longer() -> None:
+    kept = {TARGETS: msgspec.msgpack.encode([("b1", *at("b1")), ("b2", *at("b2"))])}
+    node = RequesterNode(kept, bdns=(), multicast="never")
+    request = node.begin()
+    node.respond("b1", request, 0.02, alone=True)
+    assert node.casts(Ping) == []
+    node.respond("b2", request, 0.03, alone=True)
+    assert len(node.casts(Ping)) == 2
+
+
 def test_enough_is_enough() -> None:
     node = RequesterNode(max_responses=2)
     request = node.begin()
@@ -250,6 +260,7 @@ def test_the_lowest_round_trip_wins_and_the_choice_is_explained() -> None:
     node, request = collected("b1", "b2", "b3", pings=1)
     node.answer_pings({"b1": 0.03, "b2": 0.01, "b3": 0.02})
     (found,) = node.emitted(BrokerFound)
+    assert node.emitted(ContactLearned) == [ContactLearned("b2", ("tcp://b2:7400",))]
     assert found.id == request
     assert [one.name for one in found.candidates] == ["b2", "b3", "b1"]
     assert [one.verdict for one in found.candidates] == [
