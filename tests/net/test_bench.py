@@ -13,7 +13,7 @@ from bench.peers.serf import SerfPeers
 from bench.report import Options, Report
 from nodes.spawning import ROOT
 
-NAMES = ["interest-links", "membership", "node", "simulator", "topics", "transport"]
+NAMES = ["discovery", "interest-links", "membership", "node", "simulator", "topics", "transport"]
 
 
 def bench(*words: str) -> subprocess.CompletedProcess[str]:
