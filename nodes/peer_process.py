@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from types import FrameType
 from typing import Any
 
@@ -31,6 +31,7 @@ from overlay.protocol import Event, LinkLost, LinkUp
 from protocols.membership import Membership
 from protocols.zones import MANAGEMENT
 
+MakeNode = Callable[[NodeConfig], Peer]
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 STOP_SECONDS = 1.8  # then the node is cut off: two seconds after a signal the process is gone
 
@@ -46,13 +47,13 @@ class Pending:
         self.seen = True
 
 
-def run(options: PeerOptions) -> int:
-    """Run until stopped; the exit code."""
+def run(options: PeerOptions, make: MakeNode | None = None) -> int:
+    """Run until stopped, `make` instead of a peer where it is given; the exit code."""
     pending = Pending()
     for number in STOP_SIGNALS:
         signal.signal(number, pending.note)
     try:
-        trio.run(_serve, options, pending)
+        trio.run(_serve, options, pending, make)
     except OverlayError as error:
         print(f"overlay: {error}", file=sys.stderr)
         return 1
@@ -82,10 +83,10 @@ def config_of(options: PeerOptions) -> NodeConfig:
     )
 
 
-async def _serve(options: PeerOptions, pending: Pending) -> None:
+async def _serve(options: PeerOptions, pending: Pending, make: MakeNode | None) -> None:
     with trio.open_signal_receiver(*STOP_SIGNALS) as signals:
         config = config_of(options)
-        peer = Supervisor(config) if options.supervisor else Peer(config)
+        peer = make(config) if make else Supervisor(config) if options.supervisor else Peer(config)
         node = peer.node
         _check_alone(node)
         kinds: tuple[type[Event], ...] = (LinkUp, LinkLost, *MEMBER_EVENTS, *ZONE_EVENTS)

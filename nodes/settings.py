@@ -17,6 +17,7 @@ from overlay.net.config import NetSettings
 from overlay.profiles import load_profile
 from overlay.toml_source import Source, Typed, overrides, read_toml
 from protocols.beacon.config import BeaconSettings
+from protocols.discovery.config import BdnSettings, BrokerSettings, DiscoverySettings
 from protocols.echo.config import EchoConfig
 from protocols.gateways.config import GatewaysSettings
 from protocols.membership.config import MembershipSettings
@@ -38,6 +39,9 @@ SECTIONS: dict[str, type[Settings]] = {
     "topics": TopicsSettings,
     "time": TimeSettings,
     "beacon": BeaconSettings,
+    "discovery": DiscoverySettings,
+    "broker": BrokerSettings,
+    "bdn": BdnSettings,
 }
 """Everything that a config file may hold; a protocol adds its section here."""
 

@@ -139,8 +139,8 @@ class Effects(ABC):
         return 0
 
     @abstractmethod
-    def cast(self, address: UdpAddress | Group, msg: Message) -> None:
-        """Send one datagram."""
+    def cast(self, address: UdpAddress | Group, msg: Message, reader: NodeId = "") -> None:
+        """Send one datagram, sealed for `reader` once that node's certificate is known here."""
 
     @abstractmethod
     def set_timer(self, key: Hashable, at: float) -> None:

@@ -17,10 +17,11 @@ class Send(NamedTuple):
 
 
 class Cast(NamedTuple):
-    """A datagram left."""
+    """A datagram left, sealed for `reader` if one is named."""
 
     address: UdpAddress | Group
     msg: Message
+    reader: NodeId = ""
 
 
 class SetTimer(NamedTuple):
@@ -89,9 +90,9 @@ class RecordingEffects(Effects):
         """What the test says."""
         return self.backlogs.get(to, 0)
 
-    def cast(self, address: UdpAddress | Group, msg: Message) -> None:
+    def cast(self, address: UdpAddress | Group, msg: Message, reader: NodeId = "") -> None:
         """Record it."""
-        self.recorded.append(Cast(address, msg))
+        self.recorded.append(Cast(address, msg, reader))
 
     def set_timer(self, key: Hashable, at: float) -> None:
         """Record it, and keep it in `timers`."""

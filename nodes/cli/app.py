@@ -7,9 +7,11 @@ import typer
 
 import overlay
 from nodes.cli import (
+    brokers,
     clock,
     config,
     demo,
+    discover,
     echo,
     keys,
     members,
@@ -71,7 +73,7 @@ def _version() -> str:
 
 for module in (
     *(peer, running, members, zones, topology, watch, clock),
-    *(pub, sub, topics, echo, new_protocol, demo),
+    *(pub, sub, topics, brokers, discover, echo, new_protocol, demo),
 ):
     module.register(app)
 app.add_typer(keys.app, name="keys")

@@ -150,8 +150,8 @@ class Driver:
             self.limits,
             self.host.receive_datagram,
             self._refuse,
-            self.now,
             self.links.learn_identity,
+            self.now,
         )
         self._datagrams = Datagrams(
             lambda fd, ready: self._descriptors.watch(fd, lambda _: ready()),
@@ -407,9 +407,9 @@ class Driver:
         else:
             self._alarm.ring()
 
-    def cast(self, address: UdpAddress | Group, scope: Scope, msg: Message) -> None:
-        """Sign and send one datagram."""
-        self._envelopes.cast(self._datagrams, address, scope, msg)
+    def cast(self, to: UdpAddress | Group, scope: Scope, msg: Message, reader: NodeId) -> None:
+        """Sign, seal for a reader if one is named, and send one datagram."""
+        self._envelopes.cast(self._datagrams, to, scope, msg, reader)
 
     def set_timer(self, instance: Instance, key: Hashable, at: float) -> None:
         """Set a timer, and wake the sleeper when it is the first."""
@@ -435,7 +435,7 @@ class Driver:
 
     def learn(self, peer: NodeId, endpoints: Sequence[str]) -> None:
         """Put a peer's addresses into the book."""
-        self.links.learn(peer, [parse_endpoint(text) for text in endpoints])
+        self.links.learn(peer, [*map(parse_endpoint, endpoints)])
 
     # -- what happens -------------------------------------------------------------------------
 

@@ -50,9 +50,9 @@ class NetEffects(HostEffects):
         link = self._by_name.get(to)
         return 0 if link is None else link.backlog
 
-    def cast(self, address: UdpAddress | Group, msg: Message) -> None:
-        """Sign and send one datagram."""
-        self._driver.cast(address, self._scope, msg)
+    def cast(self, address: UdpAddress | Group, msg: Message, reader: NodeId = "") -> None:
+        """Sign, seal if somebody is named, and send one datagram."""
+        self._driver.cast(address, self._scope, msg, reader)
 
     def set_timer(self, key: Hashable, at: float) -> None:
         """Wake this protocol up."""

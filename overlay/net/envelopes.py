@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import OrderedDict
 from collections.abc import Callable
 
 from overlay.errors import RemoteProtocolError
@@ -15,6 +16,8 @@ from overlay.protocol import Group, Message, Origin, Scope, UdpAddress
 from overlay.security.identity import Identity
 from overlay.wire.datagrams import read_datagram, write_datagram
 from overlay.wire.reader import BatchReader
+
+READERS = 4096  # identities kept to seal for, about 1 KB each
 
 Deliver = Callable[[Origin, Scope, Message, float], None]
 Refuse = Callable[[str, RemoteProtocolError, int], None]
@@ -31,8 +34,8 @@ class Envelopes:
         limits: Limits,
         deliver: Deliver,
         refuse: Refuse,
+        learn: Callable[[Identity], None],
         clock: Callable[[], float],
-        vouched: Callable[[Identity], None],
     ) -> None:
         self.introductions: Introductions  # set by the driver, once there are sockets
         self._me = me
@@ -41,15 +44,24 @@ class Envelopes:
         self._limits = limits
         self._deliver = deliver
         self._refuse = refuse
+        self._learn = learn
         self._clock = clock
-        self._vouched = vouched  # told whose certificate was verified: a link needs its key
+        self._readers: OrderedDict[NodeId, Identity] = OrderedDict()  # who was heard last is last
 
     def cast(
-        self, datagrams: Datagrams, address: UdpAddress | Group, scope: Scope, msg: Message
+        self,
+        datagrams: Datagrams,
+        address: UdpAddress | Group,
+        scope: Scope,
+        msg: Message,
+        reader: NodeId = "",
     ) -> None:
-        """Sign and send one."""
+        """Sign and send one; sealed if a datagram of the reader has shown its certificate."""
         body = write_datagram(scope, msg, self._limits)
-        data = self._trust.signer.sign(body, time.time(), with_certificate=True)
+        sealed_for = self._readers.get(reader) if reader else None
+        data = self._trust.signer.sign(
+            body, time.time(), with_certificate=True, seal_for=sealed_for
+        )
         if isinstance(address, Group):
             datagrams.cast(data, address)
         else:
@@ -65,8 +77,7 @@ class Envelopes:
             identity, body = self._trust.opener.open(data, time.time())
             if identity.name == self._me:
                 return  # our own multicast comes back
-            if identity.curve_key:
-                self._vouched(identity)
+            self._remember(identity)
             scope, msg = read_datagram(body, self._reader)
         except RemoteProtocolError as error:
             if error.reason == "certificate-wrong-overlay":  # as common here as it is odd on a link
@@ -74,3 +85,14 @@ class Envelopes:
             self._refuse(sender.host, error, 1)
             return
         self._deliver(Origin(sender, identity.name, now, interface), scope, msg, now)
+
+    def _remember(self, identity: Identity) -> None:
+        """Keep whom we may seal for; an insecure node has no key, and nothing is sealed for it."""
+        if not identity.curve_key:
+            return
+        if self._readers.get(identity.name) is not identity:
+            self._readers[identity.name] = identity
+            self._learn(identity)  # its rights, and the key of its links
+            if len(self._readers) > READERS:
+                self._readers.popitem(last=False)
+        self._readers.move_to_end(identity.name)

@@ -145,8 +145,8 @@ class SimEffects(HostEffects):
             else:
                 outbox[peer] += (scope, [msg])
 
-    def cast(self, address: UdpAddress | Group, msg: Message) -> None:
-        """Send one datagram at the end of this tick."""
+    def cast(self, address: UdpAddress | Group, msg: Message, reader: NodeId = "") -> None:
+        """Send one datagram at the end of this tick; nothing is sealed here."""
         self._casts.append((address, self._scope, msg))
 
     def set_timer(self, key: Hashable, at: float) -> None:

@@ -84,7 +84,7 @@ def test_shell_examples_run(
             peers.callback(process.kill)
             if words[0] == "sub":  # it goes on beside what follows, until it has its messages
                 peers.callback(_check_done, process, line)
-            elif words[0] == "peer":
+            elif words[0] in ("peer", "broker", "bdn"):
                 assert process.stdout is not None
                 assert process.stdout.readline().startswith("tcp://127.0.0.1:"), line
             else:
@@ -108,6 +108,7 @@ PYTHON = [block for language, block in FENCE.findall(README) if language == "pyt
 PRINTED = (
     r"1 sensors/7/temperature 21\.5\n2 [a-z0-9/]+ 21\.6\n3 [a-z0-9/]+ 21\.7\n",
     r"\{'celsius': 21\.5\}\n",
+    r"b1: the lowest round trip\n",
     r"bob answered after \d+\.\d\d ms\n",
     r"AttributesChanged\(zone='lab', member='ada', keys=\('gpu',\)\)\n\[.*\{'gpu': 4\}.*\]\n",
 )

@@ -35,6 +35,7 @@ def test_wrong_usage_is_2(words: list[str], capsys: Output) -> None:
     "command",
     [
         *("peer", "status", "stop", "echo", "demo", "sim", "new-protocol"),
+        *("broker", "bdn", "brokers", "discover"),
         *("keys init", "keys issue", "keys revoke", "keys list", "keys show"),
         *("config show", "config check"),
     ],

@@ -1,0 +1,112 @@
+"""Recipes of discovery: what makes a peer a broker or a BDN, and a visitor that seeks brokers."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import msgspec
+
+from nodes.settings import NodeConfig
+from nodes.zone_recipe import CertifiedRights
+from overlay.config import Settings
+from overlay.errors import ConfigError, SecurityError
+from overlay.host import Host, Recipe
+from protocols.discovery import (
+    Bdn,
+    BdnSettings,
+    Broker,
+    BrokerSettings,
+    DiscoverySettings,
+    Requester,
+    Usage,
+)
+from protocols.discovery.config import parse_address
+from protocols.discovery.interface import Clock, ClockError, own_clock
+
+S = TypeVar("S", bound=Settings)
+
+
+def add_broker(
+    host: Host, config: NodeConfig, usage: Callable[[], Usage], clock: Clock = own_clock
+) -> Broker:
+    """Let a node advertise itself and answer requests."""
+    _check_role(host, "broker")
+    around = host.surroundings
+    return host.add(
+        Broker,
+        config.section(BrokerSettings),
+        here=around.here,
+        usage=usage,
+        clock=clock,
+        may_be=CertifiedRights(around.rights_of).may_be,
+    )
+
+
+def add_bdn(host: Host, config: NodeConfig) -> Bdn:
+    """Let a node list brokers."""
+    _check_role(host, "bdn")
+    rights = CertifiedRights(host.surroundings.rights_of)
+    return host.add(Bdn, config.section(BdnSettings), may_be=rights.may_be)
+
+
+def add_requester(
+    host: Host,
+    config: NodeConfig,
+    clock: Clock = own_clock,
+    clock_error: ClockError | None = None,
+) -> Requester:
+    """Let a node look for brokers."""
+    around = host.surroundings
+    return host.add(
+        Requester,
+        config.section(DiscoverySettings),
+        here=around.here,
+        clock=clock,
+        clock_error=clock_error,
+        may_be=CertifiedRights(around.rights_of).may_be,
+    )
+
+
+def requester(config: NodeConfig) -> Recipe:
+    """One that looks for brokers, and is a member of nothing: what `overlay discover` runs."""
+
+    def add_protocols(host: Host) -> None:
+        add_requester(host, config)
+
+    return add_protocols
+
+
+def _check_role(host: Host, role: str) -> None:
+    rights = host.surroundings.rights_of(host.me)
+    if rights is not None and not rights.may_be(role):
+        raise SecurityError(
+            f"{host.me!r} may not be a {role}: run"
+            f" `overlay keys issue {host.me} --role {role} --force`"
+        )
+
+
+def with_settings(config: NodeConfig, kind: type[S], **changed: Any) -> NodeConfig:
+    """The same configuration with some settings of one section changed."""
+    settings = {
+        name: msgspec.structs.replace(section, **changed) if isinstance(section, kind) else section
+        for name, section in config.settings.items()
+    }
+    return replace(config, settings=settings)
+
+
+def resolved(addresses: Iterable[str]) -> tuple[str, ...]:
+    """The same with numbers for hosts: answers come from numbers, and are compared with them."""
+    return tuple(map(_resolve, addresses))
+
+
+def _resolve(text: str) -> str:
+    host, port = parse_address(text)
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)
+    except (OSError, UnicodeError) as error:
+        raise ConfigError(f"{text!a}: {host!a} cannot be resolved: {error}") from None
+    number = str(found[0][4][0])
+    return f"[{number}]:{port}" if ":" in number else f"{number}:{port}"
