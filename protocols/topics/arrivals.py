@@ -176,7 +176,10 @@ class Arrivals:
             self._core.counts.stray += 1
             return None
         self._check_origin(msg.origin, msg.topic)
-        over = (past is not None and past.final) or bool(msg.flags & (LAST | RELAY))
+        # Of a closed stream all may have come before its member was known here: in nack mode its
+        # source still has it, and tells since when this node is interested.
+        closed = LAST if msg.mode != Mode.NACK else 0
+        over = (past is not None and past.final) or bool(msg.flags & (closed | RELAY))
         takers: list[Subscription] = []
         if msg.oldest and not over:
             takers = self._subscriptions.takers(msg.origin, msg.topic)

@@ -19,6 +19,7 @@ from tests.unit.topics.node import (
     events,
     pack,
     read,
+    repair,
     sends,
 )
 
@@ -236,3 +237,19 @@ def test_the_end_comes_when_everything_is_here() -> None:
     assert node.topics.streams == []
     node.receive("pub", chunk(1, b"1"))
     assert node.topics.streams == [], "a late copy is no new stream"
+
+
+def test_a_stream_that_closed_before_its_member_was_known_is_not_lost() -> None:
+    node = TopicsNode()
+    one = node.subscribe()
+    node.receive("pub", chunk(1, b"1"))
+    assert node.counts.stray == 1, "of a stranger"
+    node.says("pub")
+    (accept,) = sends(node.receive("pub", chunk(2, flags=LAST)))
+    assert isinstance(accept.msg, Accept)
+    node.receive("pub", Begin("pub", STREAM, 1))
+    node.receive("pub", chunk(2, flags=LAST))
+    assert ("pub", ((1, 1),)) in nacks(node.pass_time(0.05))
+    done = node.receive("pub", repair(1, b"1", mode=Mode.NACK))
+    assert read(one) == [b"1"]
+    assert PublisherGone(TOPIC, "pub", STREAM) in events(done)
