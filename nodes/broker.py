@@ -22,6 +22,7 @@ from overlay.protocol import PeerMet
 from protocols.discovery import TOPIC, AdvertisementChanged, Broker, BrokerSettings
 from protocols.discovery.config import parse_group
 from protocols.discovery.messages import Advertisement, Where
+from protocols.timesync import TimeSync
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -67,7 +68,8 @@ class BrokerNode(Peer):
     def _assemble(self, host: Host) -> None:
         super()._assemble(host)
         usage = UsageMeter(self._connections, lambda: len(self.broker.neighbours()))
-        add_broker(host, self._config, usage)
+        # Brokers of a zone share one time: what a requester's clock is off by is the same for all.
+        add_broker(host, self._config, usage, host.protocol(TimeSync).overlay_time)
         host.listen(PeerMet, self._on_met)
         host.listen(AdvertisementChanged, self._on_advertisement)
 
