@@ -68,7 +68,6 @@ class Sites:
         config = DiscoverySettings(
             bdns=(f"bdn:{UDP_PORT}",),
             targets=self.paper["selected"],
-            clock_error=2 * self.paper["clock_error"] / 1000,
         )
         client = Client(self.stage, name, config)
         wait = client.discover()

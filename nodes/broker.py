@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
-from nodes.discovery_recipe import add_broker, resolved, with_settings
+from nodes.discovery_recipe import add_broker, overlay_clock, resolved, with_settings
 from nodes.peer import Peer
 from nodes.publishing import TopicPublisher, WouldWait
 from nodes.settings import node_config
@@ -68,8 +68,7 @@ class BrokerNode(Peer):
     def _assemble(self, host: Host) -> None:
         super()._assemble(host)
         usage = UsageMeter(self._connections, lambda: len(self.broker.neighbours()))
-        # Brokers of a zone share one time: what a requester's clock is off by is the same for all.
-        add_broker(host, self._config, usage, host.protocol(TimeSync).overlay_time)
+        add_broker(host, self._config, usage, overlay_clock(host.protocol(TimeSync)))
         host.listen(PeerMet, self._on_met)
         host.listen(AdvertisementChanged, self._on_advertisement)
 

@@ -24,7 +24,8 @@ from protocols.discovery import (
     Usage,
 )
 from protocols.discovery.config import parse_address
-from protocols.discovery.interface import Clock, ClockError, own_clock
+from protocols.discovery.interface import UNKNOWN, Clock, Moment, own_clock
+from protocols.timesync import TimeSync
 
 S = TypeVar("S", bound=Settings)
 
@@ -45,29 +46,35 @@ def add_broker(
     )
 
 
-def add_bdn(host: Host, config: NodeConfig) -> Bdn:
+def add_bdn(host: Host, config: NodeConfig, clock: Clock = own_clock) -> Bdn:
     """Let a node list brokers."""
     _check_role(host, "bdn")
     rights = CertifiedRights(host.surroundings.rights_of)
-    return host.add(Bdn, config.section(BdnSettings), may_be=rights.may_be)
+    return host.add(Bdn, config.section(BdnSettings), clock=clock, may_be=rights.may_be)
 
 
-def add_requester(
-    host: Host,
-    config: NodeConfig,
-    clock: Clock = own_clock,
-    clock_error: ClockError | None = None,
-) -> Requester:
-    """Let a node look for brokers."""
+def add_requester(host: Host, config: NodeConfig, clock: Clock | None = None) -> Requester:
+    """Let a node look for brokers; one without overlay time learns it from the answers."""
     around = host.surroundings
     return host.add(
         Requester,
         config.section(DiscoverySettings),
         here=around.here,
         clock=clock,
-        clock_error=clock_error,
+        moment=around.clock,
         may_be=CertifiedRights(around.rights_of).may_be,
     )
+
+
+def overlay_clock(service: TimeSync) -> Clock:
+    """Overlay time with the error that the time service states."""
+
+    def clock(now: float) -> Moment:
+        standing = service.standing(now)
+        error = standing.error if standing.synchronised else UNKNOWN
+        return Moment(service.overlay_time(now), error)
+
+    return clock
 
 
 def requester(config: NodeConfig) -> Recipe:

@@ -133,6 +133,7 @@ class Asking:
         self, round_: Round, origin: Origin, ack: RequestAck, known: Known, now: float
     ) -> None:
         """Somebody took the request on, wants proof of our address, or refused."""
+        round_.hear_time(origin.address, ack, origin.arrived_at)
         asked = round_.asked.get(origin.address)
         if asked is None:
             if ack.status != "prove" or not round_.by_group or not self._may_prove(round_):

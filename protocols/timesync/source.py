@@ -6,10 +6,10 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from overlay.ids import NodeId
+from overlay.intervals import Interval
 from overlay.protocol import UdpAddress
 from protocols.timesync.config import TimeSettings
 from protocols.timesync.filtering import ClockFilter, Sample, Verdict
-from protocols.timesync.intersection import Interval
 from protocols.timesync.messages import MAX_RATE, UNSYNCHRONISED
 from protocols.timesync.seniority import Rank
 

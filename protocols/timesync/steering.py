@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 from overlay.errors import InvariantViolation
 from overlay.ids import NodeId
+from overlay.intervals import Interval, agreement
 from overlay.protocol import Event
 from protocols.timesync.config import TimeSettings
 from protocols.timesync.counts import TimeCounts
 from protocols.timesync.discipline import Discipline
 from protocols.timesync.events import FalsetickerFound, TimeSynchronised
-from protocols.timesync.intersection import Interval, agreement
 from protocols.timesync.messages import MAX_RATE, UNSYNCHRONISED
 from protocols.timesync.roster import Roster
 from protocols.timesync.source import CLAIM_DRIFT, Ballot, Claim, Kind, Source
