@@ -56,9 +56,11 @@ def add_bdn(host: Host, config: NodeConfig, clock: Clock = own_clock) -> Bdn:
 def add_requester(host: Host, config: NodeConfig, clock: Clock | None = None) -> Requester:
     """Let a node look for brokers; one without overlay time learns it from the answers."""
     around = host.surroundings
+    settings = config.section(DiscoverySettings)
+    bdns = tuple(dict.fromkeys(resolved(settings.bdns)))
     return host.add(
         Requester,
-        config.section(DiscoverySettings),
+        msgspec.structs.replace(settings, bdns=bdns),
         here=around.here,
         clock=clock,
         moment=around.clock,

@@ -120,6 +120,7 @@ def _tell(found: Broker, *, explain: bool, json: bool) -> None:
                     "choosing": phases.choosing,
                     "pinging": phases.pinging,
                     "total": phases.total,
+                    "last_response": phases.last_response,
                 },
                 "asked": found.sources,
                 "attempts": found.attempts,

@@ -20,6 +20,7 @@ from overlay.protocol import (
 )
 from protocols.membership.events import MemberFailed, MemberJoined, MemberLeft
 from protocols.membership.interface import MembershipView
+from protocols.timesync.abroad import Abroad
 from protocols.timesync.config import TimeSettings
 from protocols.timesync.counts import TimeCounts
 from protocols.timesync.events import FalsetickerFound, TimeSynchronised
@@ -28,6 +29,7 @@ from protocols.timesync.messages import FARTHEST, MAX_RATE, TimeReply, TimeReque
 from protocols.timesync.roster import Roster
 from protocols.timesync.source import Claim, Kind, Source
 from protocols.timesync.steering import Standing, Steering
+from protocols.zones.interface import ZoneDirectory
 
 REVIEW = "review"
 REVIEW_FIRST = 0.25  # s, while this node has no time
@@ -73,15 +75,19 @@ class TimeSync(OverlayProtocol):
         members: MembershipView | None = None,
         where: Callable[[NodeId], UdpAddress | None],
         servers: tuple[UdpAddress, ...] = (),
+        zones: ZoneDirectory | None = None,
         clock: Callable[[], float] | None = None,
     ) -> None:
-        """`clock` reads the node's clock in the middle of a tick, where time passes in one."""
+        """`clock` reads the node's clock in the middle of a tick, where time passes in one.
+
+        Without `zones` the time is that of one zone; without `members`, that of leading zones.
+        """
         super().__init__(me, effects, rng, config)
         self.counts = TimeCounts()
         self._members = members
         self._where = where
         self._clock = clock
-        self._roster = Roster(me, rng, config, members, servers)
+        self._roster = Roster(me, rng, config, members, servers, Abroad(me, zones))
         self._steering = Steering(me, config, self._roster, self.counts, effects.emit)
         self._open: dict[int, Asked] = {}  # the oldest first
         self._started = 0.0
@@ -211,6 +217,7 @@ class TimeSync(OverlayProtocol):
                 told.error,
                 told.stratum,
                 told.root,
+                told.led,
             ),
         )
 
@@ -231,7 +238,8 @@ class TimeSync(OverlayProtocol):
             self.counts.late += 1
             return
         source.name = origin.name
-        claim = Claim(msg.sent, msg.offset, msg.rate, msg.error, msg.stratum, msg.root, now)
+        told = (msg.sent, msg.offset, msg.rate, msg.error, msg.stratum, msg.root)
+        claim = Claim(*told, now, msg.led)
         self._take(source, asked.at, msg.received, msg.sent, origin.arrived_at, claim, now)
 
     def take_ntp(self, server: str, answer: Exchange, now: float) -> None:

@@ -32,3 +32,4 @@ class TimeReply(Message, frozen=True, tag=129):
     error: Annotated[float, msgspec.Meta(ge=0, le=FARTHEST)]  # s that its overlay time may be off
     stratum: Annotated[int, msgspec.Meta(ge=1, le=UNSYNCHRONISED)]
     root: WireName  # whose time it is in the end
+    led: bool = False  # it is a delegate, and has that time from zones that lead its own

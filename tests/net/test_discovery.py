@@ -209,6 +209,45 @@ def test_a_private_bdn_serves_who_knows_its_credential(tmp_path: Path) -> None:
     trio.run(main)
 
 
+def test_a_broker_that_takes_no_links_makes_room_for_the_next(tmp_path: Path) -> None:
+    """It answers datagrams, but nobody listens at the address that it tells."""
+    field = Field(tmp_path, secure=False)
+
+    async def main() -> None:
+        async with (
+            field.bdn() as bdn,
+            field.broker("b0", 'net.advertise=["127.0.0.1:1"]', bdns=(bdn,)) as closed,
+            field.finder(bdn) as finder,
+        ):
+            await until(lambda: len(bdn.brokers) == 1)
+            with pytest.raises(NoBroker, match="none of them takes a link") as none:
+                await finder.discover()
+            assert [one.name for one in none.value.candidates] == [closed.name]
+            async with field.broker("b1", bdns=(bdn,)) as taking:
+                await until(lambda: len(bdn.brokers) == 2)
+                found = await finder.discover()
+                assert found.name == "b1"
+                assert any(one.peer == "client" for one in taking.node.status().driver.sessions)
+
+    trio.run(main)
+
+
+def test_a_peer_that_finds_nobody_asks_bdns(tmp_path: Path) -> None:
+    field = Field(tmp_path, secure=True)
+
+    async def main() -> None:
+        async with network(field) as (bdn, brokers):
+            named = f'discovery.bdns=["{place(bdn)}"]'
+            # Its beacons reach nobody: those of the others are turned off.
+            sets = ("beacon.enabled=true", "beacon.port=17499", "beacon.mdns=never", named)
+            async with Peer.join(**field.options("ada", (), sets)) as ada:
+                await until(lambda: {*ada.members} >= {one.name for one in brokers})
+                found = await ada.discover()
+                assert found.candidates[0].delay_error < 0.1
+
+    trio.run(main)
+
+
 def test_roles_are_certified(tmp_path: Path) -> None:
     field = Field(tmp_path, secure=True)
     other = Field(tmp_path / "other", secure=True)
@@ -225,6 +264,11 @@ def test_roles_are_certified(tmp_path: Path) -> None:
             assert [told.name for told, _, _ in bdn.brokers] == ["b0"]
             async with field.finder(bdn) as finder:
                 assert len((await finder.discover()).candidates) == 1
+            stranger = other.finder(bdn, sets=("discovery.multicast=never",), timeout=0.5)
+            async with stranger:
+                with pytest.raises(NoBroker, match="no broker answered within"):
+                    await stranger.discover()
+            assert bdn.node.status().driver.refusals["certificate-untrusted"] >= 2
 
     trio.run(main)
 

@@ -12,6 +12,7 @@ import pytest
 import trio
 
 from nodes.peer import Peer
+from nodes.supervisor import Supervisor
 from overlay.net.config import NetSettings
 from overlay.net.ntp import NtpAnswer, NtpClient
 from protocols.timesync import TimeSync
@@ -79,6 +80,56 @@ def test_messages_are_stamped_with_overlay_time(tmp_path: Path) -> None:
                     message = await anext(aiter(news))
                 # Of two clocks 500 s apart one was moved; the stamp follows both.
                 assert abs(message.sent_at - second.time.now()) < 30
+
+    trio.run(main)
+
+
+def test_zones_agree_by_themselves_and_a_supervisor_with_them() -> None:
+    options: dict[str, Any] = {"insecure": True, "bind": ["127.0.0.1:0"], "profile": "local"}
+    options["control"] = False
+
+    def shift(seconds: float) -> list[str]:
+        return [f"net.clock_offset={seconds}"]
+
+    async def main() -> None:
+        async with Peer.join(name="ada", zone="east", sets=shift(0.0), **options) as ada:
+            seeds = ada.node.endpoints
+            west: dict[str, Any] = {"zone": "west", "seeds": seeds}
+            async with (
+                Peer.join(name="bob", sets=shift(3.0), **west, **options) as bob,
+                Peer.join(name="cyn", sets=shift(-2.0), **west, **options) as cyn,
+                Supervisor.join(name="sue", seeds=seeds, sets=shift(1.0), **options) as sue,
+            ):
+                # The zone with two members leads, once both are there.
+                await until(lambda: ada.time.root in ("bob", "cyn") and agree([ada, bob, cyn]))
+                supervised = 1.0
+                await until(
+                    lambda: abs(sue.time.offset + supervised - in_machine_time(ada)) < CLOSE
+                )
+
+    trio.run(main)
+
+
+def test_a_replay_of_the_last_seconds_counts_in_overlay_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All clocks are far behind this machine's, by which nothing was sent for minutes."""
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    zone = Zone(tmp_path / "zone", secure=False)
+
+    async def main() -> None:
+        async with (
+            zone.peer("ada", sets=shifted(-500.0), control=True) as ada,
+            zone.peer("bob", ada, sets=shifted(-500.0), control=True) as bob,
+        ):
+            await until(lambda: agree([ada, bob]))
+            async with ada.publisher("time/1", keep=10) as out:
+                await out.publish("early")
+                wanted = ("sub", "time/*", "--replay", "30s", "--count", "1", "--within", "20")
+                done = await trio.to_thread.run_sync(
+                    lambda: overlay(tmp_path, *wanted, "--node", "bob")
+                )
+                assert done.stdout == "time/1 early\n", done.stderr
 
     trio.run(main)
 
