@@ -19,7 +19,13 @@ from nodes.usage import UsageMeter
 from overlay.errors import OverlayError
 from overlay.net.addresses import parse_endpoint
 from overlay.protocol import PeerMet
-from protocols.discovery import TOPIC, AdvertisementChanged, Broker, BrokerSettings
+from protocols.discovery import (
+    TOPIC,
+    AdvertisementChanged,
+    Broker,
+    BrokerSettings,
+    DiscoverySettings,
+)
 from protocols.discovery.config import parse_group
 from protocols.discovery.messages import Advertisement, Where
 from protocols.timesync import TimeSync
@@ -47,7 +53,10 @@ class BrokerNode(Peer):
     ) -> None:
         settings = config.section(BrokerSettings)
         known = resolved((*settings.bdns, *bdns))
-        self._config = with_settings(config, BrokerSettings, bdns=tuple(dict.fromkeys(known)))
+        told = with_settings(config, BrokerSettings, bdns=tuple(dict.fromkeys(known)))
+        # Alone it asks its BDNs for others, as a client does: brokers should share one time.
+        asked = (*config.section(DiscoverySettings).bdns, *known)
+        self._config = with_settings(told, DiscoverySettings, bdns=tuple(dict.fromkeys(asked)))
         self._links = {str(parse_endpoint(link)): None for link in links}
         self._topic: TopicPublisher | None = None
         super().__init__(self._config, attributes=attributes)

@@ -10,11 +10,11 @@ class TimeSettings(Settings, frozen=True, kw_only=True):
 
     servers: Annotated[
         tuple[str, ...],
-        sized(0, 8, "IP:PORT of overlay nodes asked besides members: they link zones"),
+        sized(0, 8, "IP:PORT of overlay nodes asked besides members, as of another overlay"),
     ] = ()
     ntp: Annotated[
         tuple[str, ...],
-        sized(0, 8, "HOST:PORT of NTP servers; best on all nodes of a zone, and at least three"),
+        sized(0, 8, "HOST:PORT of NTP servers; best on all nodes, and at least three"),
     ] = ()
     sources: Annotated[
         int,

@@ -25,7 +25,7 @@ from protocols.timesync.config import TimeSettings
 from protocols.timesync.counts import TimeCounts
 from protocols.timesync.events import FalsetickerFound, TimeSynchronised
 from protocols.timesync.filtering import Sample, Verdict
-from protocols.timesync.messages import FARTHEST, MAX_RATE, TimeReply, TimeRequest
+from protocols.timesync.messages import FARTHEST, MAX_RATE, PADDING, TimeReply, TimeRequest
 from protocols.timesync.roster import Roster
 from protocols.timesync.source import Claim, Kind, Source
 from protocols.timesync.steering import Standing, Steering
@@ -179,7 +179,7 @@ class TimeSync(OverlayProtocol):
         request = self.rng.getrandbits(63)
         self.counts.polls += 1
         self._open[request] = Asked(source.key, self._moment(now))
-        self.effects.cast(address, TimeRequest(request))
+        self.effects.cast(address, TimeRequest(request, PADDING))
 
     def _give_up_waiting(self, now: float) -> None:
         while self._open:

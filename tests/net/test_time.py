@@ -96,9 +96,9 @@ def test_zones_agree_by_themselves_and_a_supervisor_with_them() -> None:
             seeds = ada.node.endpoints
             west: dict[str, Any] = {"zone": "west", "seeds": seeds}
             async with (
-                Peer.join(name="bob", sets=shift(3.0), **west, **options) as bob,
-                Peer.join(name="cyn", sets=shift(-2.0), **west, **options) as cyn,
-                Supervisor.join(name="sue", seeds=seeds, sets=shift(1.0), **options) as sue,
+                Peer.join(name="bob", sets=shift(0.3), **west, **options) as bob,
+                Peer.join(name="cyn", sets=shift(-0.2), **west, **options) as cyn,
+                Supervisor.join(name="sue", seeds=seeds, sets=shift(0.1), **options) as sue,
             ):
                 # The zone with two members leads, once both are there.
                 await until(lambda: ada.time.root in ("bob", "cyn") and agree([ada, bob, cyn]))

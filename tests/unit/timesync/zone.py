@@ -10,6 +10,7 @@ from overlay.protocol import Origin, UdpAddress
 from protocols.membership.interface import Value
 from protocols.membership.records import Record, State
 from protocols.timesync import TimeReply, TimeRequest, TimeSettings, TimeSync
+from protocols.timesync.messages import PADDING
 from protocols.zones.interface import ZoneDirectory
 from tests.recording import Cast, RecordingEffects
 
@@ -138,7 +139,7 @@ class Node:
     def told_by(self, asker: NodeId) -> TimeReply:
         """What this node answers now."""
         self.effects.drain()
-        self.receive(asker, TimeRequest(1), self.now)
+        self.receive(asker, TimeRequest(1, PADDING), self.now)
         replies = [step.msg for step in self.effects.drain() if isinstance(step, Cast)]
         (reply,) = [msg for msg in replies if isinstance(msg, TimeReply)]
         return reply
