@@ -134,14 +134,17 @@ async def find(node: Node) -> Broker:
 
 
 async def _connected(node: Node, end: BrokerFound | NoBrokerFound) -> Broker:
-    """Link to the best; one that answers datagrams and takes no links makes room for the next."""
+    """Link to the best; one that answers datagrams and takes no links makes room for the next.
+
+    Where pings are lost a link may only take its time, which says nothing about a broker.
+    """
     if isinstance(end, NoBrokerFound):
         raise NoBroker(end.reason, end.candidates)
     refused: list[Candidate] = []
     for one in end.candidates:
         if one.ping_least is None:
             break  # those who answered come first
-        if await _link(node, one):
+        if await _link(node, one) or one.answered < one.pinged:
             rest = [other for other in end.candidates if other is not one and other not in refused]
             candidates = (one, *refused, *rest)
             trip = one.ping_least

@@ -245,7 +245,11 @@ class Asking:
     def why_nobody(self, round_: Round, known: Known) -> str:
         """One line for people."""
         seconds = f"within {self._config.timeout:g} s"
-        refusals = [f"{one.what}: {one.refused}" for one in round_.asked.values() if one.refused]
+        refusals = [
+            f"{one.what}: {one.refused}"
+            for one in round_.asked.values()
+            if one.refused not in ("", SILENT)
+        ]
         taken = [one.what for one in round_.accepted]
         if taken:
             return f"no broker answered {seconds}, though {', '.join(taken)} passed the request on"

@@ -96,8 +96,8 @@ class Round:
                 self._awaited[digest] = None
 
     def words(self) -> list[Word]:
-        """All that was told of the time: one for each BDN, and for each broker."""
-        return [*self._told.values(), *(one.word for one in self.heard.values())]
+        """All that was told of the time: by each broker, whose time counts, and by each BDN."""
+        return [*(one.word for one in self.heard.values()), *self._told.values()]
 
     # -- what is known ----------------------------------------------------------------------------
 
