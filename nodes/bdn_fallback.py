@@ -9,11 +9,10 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from nodes.discovery import NoBroker, find
+from nodes.discovery import NoBroker, endpoints_of, find
 from overlay.errors import LocalProtocolError
-from overlay.net.addresses import parse_endpoint
 from protocols.beacon import NobodyFound
-from protocols.discovery import Candidate, DiscoverySettings
+from protocols.discovery import DiscoverySettings
 
 if TYPE_CHECKING:
     from nodes.node import Node
@@ -49,13 +48,8 @@ class BdnFallback:
             log.info("BDNs are not asked: %s", error)
             return
         else:
-            places = [where(one) for one in found.candidates if one.answered][:MET]
+            near = [endpoints_of(one) for one in found.candidates if one.answered]
+            places = [told[0] for told in near if told][:MET]
         for place in places:
             if node.is_running:
                 node.meet(place)
-
-
-def where(broker: Candidate) -> str:
-    """Its endpoint at the address that answered pings, if it told that one."""
-    told = broker.endpoints
-    return next((one for one in told if parse_endpoint(one).host == broker.address.host), told[0])

@@ -19,8 +19,9 @@ import trio
 from nodes.discovery_recipe import requester, resolved, with_settings
 from nodes.node import Node
 from nodes.settings import node_config
-from overlay.errors import LocalProtocolError, OverlayError
+from overlay.errors import ConfigError, LocalProtocolError, OverlayError
 from overlay.ids import NodeId
+from overlay.net.addresses import Endpoint, parse_endpoint
 from overlay.protocol import LinkUp
 from protocols.discovery import (
     BrokerFound,
@@ -144,7 +145,7 @@ async def _connected(node: Node, end: BrokerFound | NoBrokerFound) -> Broker:
     for one in end.candidates:
         if one.ping_least is None:
             break  # those who answered come first
-        if await _link(node, one) or one.answered < one.pinged:
+        if await _link(node, one) or (one.answered < one.pinged and endpoints_of(one)):
             rest = [other for other in end.candidates if other is not one and other not in refused]
             candidates = (one, *refused, *rest)
             trip = one.ping_least
@@ -155,9 +156,24 @@ async def _connected(node: Node, end: BrokerFound | NoBrokerFound) -> Broker:
     raise NoBroker("brokers answered pings, but none of them takes a link", tuple(refused))
 
 
+def endpoints_of(broker: Candidate) -> list[str]:
+    """Those that can be used, of what a broker told; that where it answered pings first."""
+    found: list[Endpoint] = []
+    for told in broker.endpoints:
+        try:
+            found.append(parse_endpoint(told))
+        except ConfigError:
+            continue  # whoever told that must not stop us
+    found.sort(key=lambda endpoint: endpoint.host != broker.address.host)
+    return [str(endpoint) for endpoint in found if endpoint.transport == "tcp"]
+
+
 async def _link(node: Node, broker: Candidate) -> bool:
+    places = endpoints_of(broker)
+    if not places:
+        return False
     with node.events(LinkUp) as ups, trio.move_on_after(LINKED_WITHIN):
-        node.learn(broker.name, broker.endpoints)
+        node.learn(broker.name, places)
         if node.link(broker.name):
             return True
         async for up in ups:

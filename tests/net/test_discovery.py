@@ -7,6 +7,7 @@ import socket
 import subprocess
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -228,6 +229,25 @@ def test_a_broker_that_takes_no_links_makes_room_for_the_next(tmp_path: Path) ->
                 found = await finder.discover()
                 assert found.name == "b1"
                 assert any(one.peer == "client" for one in taking.node.status().driver.sessions)
+
+    trio.run(main)
+
+
+def test_endpoints_that_are_none_stop_nobody(tmp_path: Path) -> None:
+    field = Field(tmp_path, secure=False)
+
+    async def main() -> None:
+        async with (
+            field.bdn() as bdn,
+            field.broker("b0", bdns=(bdn,)) as b0,
+            field.finder(bdn) as finder,
+        ):
+            await until(lambda: len(bdn.brokers) == 1)
+            nonsense: list[tuple[str, ...]] = [(), ("what?", "ipc:///tmp/theirs", "tcp://[:1")]
+            for told in nonsense:
+                b0.broker._here = partial(tuple, told)
+                with pytest.raises(NoBroker, match="none of them takes a link"):
+                    await finder.discover()
 
     trio.run(main)
 
