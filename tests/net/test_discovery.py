@@ -233,6 +233,23 @@ def test_a_broker_that_takes_no_links_makes_room_for_the_next(tmp_path: Path) ->
     trio.run(main)
 
 
+def test_a_bdn_keeps_its_links_open(tmp_path: Path) -> None:
+    """Links close after a second without use here, and it has not been used for three."""
+    field = Field(tmp_path, secure=True)
+    sets = ("net.idle_close=1", "bdn.hold_every=0.5")
+
+    async def main() -> None:
+        async with field.bdn("bdn", *sets) as bdn, field.broker("b0", sets[0], bdns=(bdn,)):
+            await until(lambda: bdn.bdn.counts.held >= 2)
+            (link,) = (one for one in bdn.node.driver.links if one.name == "b0")
+            await until(lambda: link.session is not None)
+            opened = link.session
+            await until(lambda: bdn.bdn.counts.held >= 8)
+            assert link.session is opened
+
+    trio.run(main)
+
+
 def test_endpoints_that_are_none_stop_nobody(tmp_path: Path) -> None:
     field = Field(tmp_path, secure=False)
 
