@@ -86,6 +86,7 @@ def _as_published(report: Report, runs: int) -> None:
         " all of them and hands it over in one tick: unconnected brokers are then as near as in a"
         " star, and only a line takes longer, hop by hop"
     )
+    report.notes.append("choosing takes no simulated time; over sockets `discover --json` tells it")
 
 
 def _over(found: BrokerFound) -> float:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import socket
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -28,6 +29,8 @@ from protocols.discovery.interface import UNKNOWN, Clock, Moment, own_clock
 from protocols.timesync import TimeSync
 
 S = TypeVar("S", bound=Settings)
+
+log = logging.getLogger("overlay.discovery")
 
 
 def add_broker(
@@ -57,7 +60,7 @@ def add_requester(host: Host, config: NodeConfig, clock: Clock | None = None) ->
     """Let a node look for brokers; one without overlay time learns it from the answers."""
     around = host.surroundings
     settings = config.section(DiscoverySettings)
-    bdns = tuple(dict.fromkeys(resolved(settings.bdns)))
+    bdns = tuple(dict.fromkeys(_resolvable(settings.bdns)))
     return host.add(
         Requester,
         msgspec.structs.replace(settings, bdns=bdns),
@@ -109,6 +112,15 @@ def with_settings(config: NodeConfig, kind: type[S], **changed: Any) -> NodeConf
 def resolved(addresses: Iterable[str]) -> tuple[str, ...]:
     """The same with numbers for hosts: answers come from numbers, and are compared with them."""
     return tuple(map(_resolve, addresses))
+
+
+def _resolvable(addresses: Iterable[str]) -> Iterator[str]:
+    """Without those that have no number now: a peer that has other ways must not fail for them."""
+    for text in addresses:
+        try:
+            yield _resolve(text)
+        except ConfigError as error:
+            log.warning("a BDN is not asked: %s", error)
 
 
 def _resolve(text: str) -> str:

@@ -274,7 +274,7 @@ def test_a_peer_that_finds_nobody_asks_bdns(tmp_path: Path) -> None:
 
     async def main() -> None:
         async with network(field) as (bdn, brokers):
-            named = f'discovery.bdns=["{place(bdn)}"]'
+            named = f'discovery.bdns=["no-such-host.invalid:7400", "{place(bdn)}"]'
             # Its beacons reach nobody: those of the others are turned off.
             sets = ("beacon.enabled=true", "beacon.port=17499", "beacon.mdns=never", named)
             async with Peer.join(**field.options("ada", (), sets)) as ada:
