@@ -21,6 +21,7 @@ from overlay.protocol import (
     OverlayProtocol,
     UdpAddress,
 )
+from overlay.rates import RateLimit
 from protocols.discovery.config import BdnSettings, parse_group
 from protocols.discovery.credentials import Cookies, digests_of, in_realms, proves_any
 from protocols.discovery.events import BrokerDelisted, BrokerListed
@@ -37,7 +38,7 @@ from protocols.discovery.messages import (
     RequestAck,
     Where,
 )
-from protocols.discovery.rates import RateLimit, RecentRequests
+from protocols.discovery.recent import RecentRequests
 from protocols.discovery.registry import Registry
 
 ANNOUNCE = "announce"

@@ -23,6 +23,7 @@ from overlay.protocol import (
     OverlayProtocol,
     UdpAddress,
 )
+from overlay.rates import RateLimit
 from protocols.discovery.advertising import Advertiser
 from protocols.discovery.config import BrokerSettings
 from protocols.discovery.credentials import (
@@ -52,7 +53,7 @@ from protocols.discovery.messages import (
     Usage,
     Where,
 )
-from protocols.discovery.rates import RateLimit, RecentRequests
+from protocols.discovery.recent import RecentRequests
 
 GREET = "greet"  # the next word to all neighbours
 AMPLIFICATION = 2  # times the request, for an address that has proven nothing

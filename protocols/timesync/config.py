@@ -75,3 +75,9 @@ class TimeSettings(Settings, frozen=True, kw_only=True):
         float,
         bounded("1/s", 1, 1e6, "replies, at most: each costs a signature; a dozen ask, in bursts"),
     ] = 500.0
+    source_rate: Annotated[
+        float,
+        bounded(
+            "1/s", 1, 1e6, "of them to one host, where many nodes may run; others have the rest"
+        ),
+    ] = 200.0

@@ -18,6 +18,7 @@ from overlay.protocol import (
     OverlayProtocol,
     UdpAddress,
 )
+from overlay.rates import RateLimit
 from protocols.membership.events import MemberFailed, MemberJoined, MemberLeft
 from protocols.membership.interface import MembershipView
 from protocols.timesync.abroad import Abroad
@@ -91,8 +92,7 @@ class TimeSync(OverlayProtocol):
         self._steering = Steering(me, config, self._roster, self.counts, effects.emit)
         self._open: dict[int, Asked] = {}  # the oldest first
         self._started = 0.0
-        self._tokens = config.serve_rate
-        self._tokens_at = 0.0
+        self._rates = RateLimit(config.source_rate, config.source_rate, config.serve_rate)
 
     def datagram_handlers(self) -> Mapping[type[Message], DatagramHandler]:
         """One handler for each message of the table in the package's docstring."""
@@ -128,7 +128,7 @@ class TimeSync(OverlayProtocol):
 
     def on_start(self, now: float, kept: Mapping[bytes, bytes]) -> None:
         """Begin to look for sources."""
-        self._started = self._tokens_at = now
+        self._started = now
         self._steering.start(now)
         self._review(now)
 
@@ -196,13 +196,9 @@ class TimeSync(OverlayProtocol):
     # -- datagrams ----------------------------------------------------------------------------
 
     def _on_request(self, origin: Origin, msg: TimeRequest, now: float) -> None:
-        rate = self.config.serve_rate
-        self._tokens = min(rate, self._tokens + rate * max(0.0, now - self._tokens_at))
-        self._tokens_at = now
-        if self._tokens < 1:
+        if not self._rates.admits(origin.address.host, now):
             self.counts.not_served += 1
             return
-        self._tokens -= 1
         self.counts.served += 1
         sent = self._moment(now)
         told = self._steering.claim(sent)

@@ -291,3 +291,14 @@ def test_no_reply_is_more_than_twice_as_long_as_what_it_answers() -> None:
     bare = encode((128, 7))
     with pytest.raises(msgspec.ValidationError):
         msgspec.msgpack.decode(bare, type=TimeRequest)
+
+
+def test_a_flood_of_one_host_leaves_replies_for_others() -> None:
+    node = Node("a", ["a", "b", "c"], TimeSettings(serve_rate=20.0, source_rate=5.0))
+    node.advance(2.0)
+    node.effects.drain()
+    for number in range(50):
+        node.receive("b", TimeRequest(number, PADDING), node.now)
+    node.receive("c", TimeRequest(99, PADDING), node.now)
+    asked = [step.address.host for step in node.effects.drain() if isinstance(step, Cast)]
+    assert asked == [*"bbbbb", "c"]
