@@ -137,7 +137,7 @@ async def find(node: Node) -> Broker:
 async def _connected(node: Node, end: BrokerFound | NoBrokerFound) -> Broker:
     """Link to the best; one that answers datagrams and takes no links makes room for the next.
 
-    Where pings are lost a link may only take its time, which says nothing about a broker.
+    Where most pings are lost a link takes its time, which says nothing about a broker.
     """
     if isinstance(end, NoBrokerFound):
         raise NoBroker(end.reason, end.candidates)
@@ -145,7 +145,7 @@ async def _connected(node: Node, end: BrokerFound | NoBrokerFound) -> Broker:
     for one in end.candidates:
         if one.ping_least is None:
             break  # those who answered come first
-        if await _link(node, one) or (one.answered < one.pinged and endpoints_of(one)):
+        if await _link(node, one) or (2 * one.answered < one.pinged and endpoints_of(one)):
             rest = [other for other in end.candidates if other is not one and other not in refused]
             candidates = (one, *refused, *rest)
             trip = one.ping_least
