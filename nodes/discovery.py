@@ -142,15 +142,21 @@ async def _connected(node: Node, end: BrokerFound | NoBrokerFound) -> Broker:
     if isinstance(end, NoBrokerFound):
         raise NoBroker(end.reason, end.candidates)
     refused: list[Candidate] = []
-    for one in end.candidates:
+    for index, one in enumerate(end.candidates):
         if one.ping_least is None:
             break  # those who answered come first
         if await _link(node, one) or (2 * one.answered < one.pinged and endpoints_of(one)):
-            rest = [other for other in end.candidates if other is not one and other not in refused]
-            candidates = (one, *refused, *rest)
-            trip = one.ping_least
-            told = (end.phases, end.sources, end.attempts)
-            return Broker(one.name, one.endpoints, trip, candidates, *told)
+            if refused:
+                one = msgspec.structs.replace(one, verdict="the nearest that takes a link")
+            return Broker(
+                one.name,
+                one.endpoints,
+                one.ping_least or 0.0,
+                (one, *refused, *end.candidates[index + 1 :]),
+                end.phases,
+                end.sources,
+                end.attempts,
+            )
         verdict = f"{one.verdict}, but takes no links"
         refused.append(msgspec.structs.replace(one, verdict=verdict))
     raise NoBroker("brokers answered pings, but none of them takes a link", tuple(refused))

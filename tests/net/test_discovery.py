@@ -228,6 +228,7 @@ def test_a_broker_that_takes_no_links_makes_room_for_the_next(tmp_path: Path) ->
                 await until(lambda: len(bdn.brokers) == 2)
                 found = await finder.discover()
                 assert found.name == "b1"
+                assert sorted(one.name for one in found.candidates) == ["b0", "b1"]
                 assert any(one.peer == "client" for one in taking.node.status().driver.sessions)
 
     trio.run(main)
