@@ -20,11 +20,12 @@ others. So nobody serves more than a dozen, whatever the size of the zone. The f
 nobody: the *root*. Beside up to three seniors a node asks random members, which may only vote; who
 lacks seniors asks more of those. Who starts asks them all, and takes what they agree on.
 
-Other zones (`abroad`). Zones have an order, too: the larger leads. A delegate asks delegates of
-zones that lead its own and takes their time, against which its zone has no word; its replies say
-so (`led`). The first committee of its zone follows delegates who say so, if more than half of them
-agree, and all others follow that committee. A zone whose clock is moved so moves as a whole, and
-one liar, delegate or not, moves none. A supervisor, which is in no base zone, is led by all zones.
+Other zones (`abroad`). Zones have an order, too: the larger leads, in a tree. A delegate asks
+delegates of zones that lead its own and takes their time, against which its zone has no word; its
+replies say so (`led`). The first committee of its zone follows delegates who say so, if more than
+half of them agree, and all others follow that committee. A zone whose clock is moved so moves as a
+whole, and one liar, delegate or not, moves none. A supervisor, which is in no base zone, is led by
+all zones.
 
 Whom it believes. Each source states an interval for the offset: its sample with the least delay,
 ± delay/2, what the clocks may have drifted since, and the source's own error. A synchronised node

@@ -2,8 +2,10 @@
 
 The zone with more members leads, by powers of two, so that who comes or goes seldom changes the
 order; of equal ones the name decides. A zone that begins is small, and so moves nobody. Delegates
-ask delegates of zones that lead theirs: only they have their addresses. What they tell of it is
-followed by the first committee of their zone, and so by all who follow that one.
+ask delegates of zones that lead theirs: only they have their addresses. Each zone takes its time
+from the one above it in a tree, which serves three, so that nobody serves many, however many zones
+there are. What delegates tell of it is followed by the first committee of their zone, and so by
+all who follow that one.
 """
 
 from __future__ import annotations
@@ -11,7 +13,18 @@ from __future__ import annotations
 from overlay.ids import NodeId
 from protocols.zones.interface import ZoneDirectory, ZoneEntry
 
-LEADERS = 3  # delegates asked: two of one zone, and one of the next, which has the same time
+LEADERS = 3  # delegates asked: two of one zone, and one of another, which has the same time
+BELOW = 3  # zones that one zone serves
+
+
+def above(place: int) -> list[int]:
+    """Whom the zone at that place follows: those above it in the tree, then others before it."""
+    chain = []
+    at = place
+    while at > 0:
+        at = (at - 1) // BELOW
+        chain.append(at)
+    return [*chain, *(one for one in reversed(range(place)) if one not in chain)]
 
 
 def order_of(zone: ZoneEntry) -> tuple[int, str]:
@@ -27,9 +40,9 @@ class Abroad:
         self._zones = zones
 
     def leaders(self) -> list[NodeId]:
-        """Delegates of zones that lead this node's, the first zone's first.
+        """Delegates of zones that lead this node's, the zone above it first.
 
-        Only for who is in the management zone; a supervisor, which is in no base zone, is led by
+        Only for who is in the management zone; a supervisor, which is in no base zone, comes after
         all of them.
         """
         zones = self._zones
@@ -37,11 +50,12 @@ class Abroad:
             return []
         ordered = sorted(zones.zones(), key=order_of)
         names = [zone.name for zone in ordered]
+        place = len(ordered)
         if zones.zone:
             if zones.zone not in names:
                 return []  # where it stands is not known yet
-            ordered = ordered[: names.index(zones.zone)]
-        asked = [name for zone in ordered for name in zone.delegates]
+            place = names.index(zones.zone)
+        asked = [name for index in above(place) for name in ordered[index].delegates]
         return [name for name in asked if name != self._me][:LEADERS]
 
     def relays(self) -> list[NodeId]:

@@ -50,6 +50,20 @@ def test_the_larger_zone_leads_by_powers_of_two_then_the_name() -> None:
     assert Abroad("me", zones).leaders() == ["n1", "n2"], "of equals the name decides"
 
 
+def test_however_many_zones_there_are_each_serves_a_few() -> None:
+    zones = Directory(office=True)
+    asked: dict[str, int] = {}
+    for number in range(1, 200):
+        own = f"z{number:03}"
+        zones.zone = own
+        zones.entries = [ZoneEntry(f"z{k:03}", 9, (f"{k}a", f"{k}b")) for k in range(200)]
+        leaders = Abroad("me", zones).leaders()
+        assert all(int(name[:-1]) < number for name in leaders), "nobody follows in a circle"
+        for name in leaders:
+            asked[name] = asked.get(name, 0) + 1
+    assert max(asked.values()) <= 3 + 9 + 1, "zones below, those below them, and a neighbour"
+
+
 def test_only_who_is_in_the_management_zone_asks_abroad() -> None:
     assert Abroad("me", Directory(office=False)).leaders() == []
     assert Abroad("me", None).leaders() == []
