@@ -12,7 +12,9 @@ import time
 from math import inf
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
+from nodes.bdn_fallback import BdnFallback
 from nodes.clock import PeerTime
+from nodes.discovery import Broker, find
 from nodes.facts import event_facts, link_facts, member_facts
 from nodes.federation import Federation
 from nodes.members import Attributes, Members
@@ -100,6 +102,7 @@ class Peer:
         Federation(self.node)
         TopicService(self.node)
         self.time = PeerTime(self.node)
+        BdnFallback(self.node)
 
     @classmethod
     def join(
@@ -263,6 +266,10 @@ class Peer:
         )
         listener.open()
         return listener
+
+    async def discover(self) -> Broker:
+        """The nearest broker, by BDNs (`discovery.bdns`), those found last, or multicast."""
+        return await find(self.node)
 
     def watch_topics(self) -> EventStream[TopicEvent]:
         """Hear what happens to this peer's publishers and subscriptions, as `watch_members`."""

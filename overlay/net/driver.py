@@ -31,7 +31,7 @@ from overlay.net.effects import NetEffects
 from overlay.net.envelopes import Envelopes
 from overlay.net.inbound import Inbound
 from overlay.net.introduction import ASK_AGAIN, Introductions, remove_certificates
-from overlay.net.link import Link
+from overlay.net.link import Link, State
 from overlay.net.links import Links
 from overlay.net.listening import listen, open_router
 from overlay.net.memory import keep_freed
@@ -432,6 +432,10 @@ class Driver:
     def meet(self, endpoint: str) -> None:
         """Open a link to an address whose node's name is unknown; `PeerMet` tells it."""
         self.links.meet(parse_endpoint(endpoint))
+
+    def link(self, peer: NodeId) -> bool:
+        """Open a link to a peer, or keep it; True when it is open, else `LinkUp` will tell."""
+        return self.links.to(peer).state is State.OPEN
 
     def learn(self, peer: NodeId, endpoints: Sequence[str]) -> None:
         """Put a peer's addresses into the book."""
