@@ -182,12 +182,12 @@ class Publisher(Outgoing):
 
     def _close_chunk(self, now: float) -> None:
         items = self.items
-        payload = pack(items)
+        payload, bare = pack(items)
         before = self.history.newest
         if self.mode is Mode.NACK:
             self._make_place(len(items), len(payload))
         sent_at = self.core.overlay_time(now)
-        chunk = self.history.add(before + 1, len(items), sent_at, payload, now)
+        chunk = self.history.add(before + 1, len(items), sent_at, payload, now, bare=bare)
         self._closed_at = now
         self.items = []
         self.push = self.items.append

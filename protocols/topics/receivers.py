@@ -273,6 +273,7 @@ class Receivers(Stream):
                     chunk.sent_at,
                     chunk.payload,
                     msg.relay,
+                    chunk.bare,
                 ),
             )
 

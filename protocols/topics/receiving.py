@@ -17,6 +17,7 @@ from protocols.topics.events import Gap, PublisherAppeared, PublisherFailed, Pub
 from protocols.topics.history import Chunk
 from protocols.topics.messages import (
     ASK,
+    BARE,
     LARGEST,
     LAST,
     LOST,
@@ -30,7 +31,7 @@ from protocols.topics.messages import (
 )
 from protocols.topics.modes import Mode
 from protocols.topics.ordering import weight
-from protocols.topics.packing import pack, unpack
+from protocols.topics.packing import repack, unpack
 from protocols.topics.readers import Readers
 from protocols.topics.relation import Seat
 from protocols.topics.repairing import Repairs
@@ -197,7 +198,8 @@ class Incoming(Readers):
         """What it brings, unpacked if somebody here needs that, or if it will have to wait."""
         if not msg.count:
             return None, None
-        chunk = Chunk(msg.first, msg.count, msg.sent_at, msg.payload)
+        bare = msg.flags & BARE > 0
+        chunk = Chunk(msg.first, msg.count, msg.sent_at, msg.payload, bare=bare)
         expected = self.order.expected
         needed = bool(self.subscriptions)
         if self.mode is not Mode.UNORDERED:
@@ -251,7 +253,7 @@ class Incoming(Readers):
             items = unpack(chunk) if items is None else items
             if skip:
                 del items[:skip]
-                chunk = Chunk(order.expected, len(items), chunk.sent_at, pack(items))
+                chunk = repack(chunk, order.expected, items)
         order.expected = chunk.last + 1
         self.repairs.tries = 0
         if items is not None:

@@ -95,7 +95,9 @@ class Relay(Outgoing):
             self._send_to_all(chunk, self._targets, self.gateways())
             return
         age = max(0.0, self.core.overlay_time(now) - chunk.sent_at)
-        added = self.history.add(chunk.first, chunk.count, chunk.sent_at, chunk.payload, now - age)
+        added = self.history.add(
+            chunk.first, chunk.count, chunk.sent_at, chunk.payload, now - age, bare=chunk.bare
+        )
         self.core.counts.relayed += 1
         self.spread(added, before, now)
         self.trim(now)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from overlay.ids import NodeId
 from protocols.topics.core import Core
 from protocols.topics.history import Chunk, History
-from protocols.topics.messages import RELAY, Nack, Range, Repair, StreamKey
+from protocols.topics.messages import BARE, RELAY, Nack, Range, Repair, StreamKey
 from protocols.topics.modes import Mode
 from protocols.topics.relation import Seat
 from protocols.topics.stream import check_ranges
@@ -110,7 +110,7 @@ class Repairs:
     def remember(self, chunk: Chunk) -> None:
         """Keep a chunk for others, for a while."""
         recent = self._recent
-        recent.add(chunk.first, chunk.count, chunk.sent_at, chunk.payload)
+        recent.add(chunk.first, chunk.count, chunk.sent_at, chunk.payload, bare=chunk.bare)
         while recent.bytes > self._core.settings.repair_bytes and len(recent):
             recent.drop_oldest()
 
@@ -157,7 +157,7 @@ class Repairs:
                 chunk.count,
                 0,  # what the source still has we do not know
                 chunk.sent_at,
-                RELAY if to.relay else 0,
+                (RELAY if to.relay else 0) | (BARE if chunk.bare else 0),
                 chunk.payload,
             ),
         )
