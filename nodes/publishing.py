@@ -99,7 +99,7 @@ class TopicPublisher:
         out.left = left
         out.push(data)
         if len(out.items) == 1:  # the first of its chunk: the others leave with it
-            self._node.call(out.wake)
+            self._node.driver.at_tick_end(out.flush)
 
     async def publish(self, data: Any) -> None:
         """Publish bytes, or anything that MessagePack can say; waits while subscribers are behind.
@@ -116,7 +116,7 @@ class TopicPublisher:
             out.left = left
             out.push(data)
             if len(out.items) == 1:
-                self._node.call(out.wake)
+                self._node.driver.at_tick_end(out.flush)
             return
         while not self._node.call(out.put, data, size):
             await self._wait()

@@ -194,7 +194,8 @@ class Publisher(Outgoing):
         self.core.counts.published += len(items)
         self.core.counts.chunks += 1
         self.spread(chunk, before, now)
-        self.trim(now)
+        if self.mode is not Mode.ACK or not self.relations:  # else receivers have nothing more yet
+            self.trim(now)
         self._reopen()
 
     def _make_place(self, messages: int, size: int) -> None:

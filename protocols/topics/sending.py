@@ -34,17 +34,17 @@ class Outgoing(Receivers):
         if self.mode is Mode.ACK:
             window = self.config.window_bytes
             begin = chunk.end - len(chunk.payload)
-            ready = [
-                relation
-                for relation in self.relations.values()
-                if relation.receiver is not None
-                and relation.sent >= before
-                and (chunk.end - relation.acked_end <= window or relation.acked_end >= begin)
-            ]
-            members = [relation.peer for relation in ready if not relation.flags]
-            self._send_to_all(chunk, members, [one.peer for one in ready if one.flags])
-            for relation in ready:
-                self._was_sent(relation, chunk, now)
+            members: list[NodeId] = []
+            gateways: list[NodeId] = []
+            for relation in self.relations.values():
+                if (
+                    relation.receiver is not None
+                    and relation.sent >= before
+                    and (chunk.end - relation.acked_end <= window or relation.acked_end >= begin)
+                ):
+                    (gateways if relation.flags else members).append(relation.peer)
+                    self._was_sent(relation, chunk, now)
+            self._send_to_all(chunk, members, gateways)
         else:
             self._send_to_all(chunk, self._targets, self.gateways())
             self._beat_soon(now, FIRST_BEAT)
