@@ -12,6 +12,7 @@ from operator import attrgetter
 
 import msgspec
 
+CHUNK_BYTES = 256  # that a chunk takes on its way besides its payload, with its names
 COMPACT_AT = 256  # trimmed places at the front of the list
 
 
@@ -30,6 +31,11 @@ class Chunk(msgspec.Struct, frozen=True, gc=False):
     def last(self) -> int:
         """The number of its last message."""
         return self.first + self.count - 1
+
+    @property
+    def cost(self) -> int:
+        """Bytes that it counts as when it is sent again: one request must not bring thousands."""
+        return len(self.payload) + CHUNK_BYTES
 
 
 _FIRST = attrgetter("first")

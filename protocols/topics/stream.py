@@ -120,7 +120,7 @@ class Stream(ABC):
                     continue
                 if budget <= 0:
                     return
-                budget -= len(chunk.payload)
+                budget -= chunk.cost
                 resent[place] = now
                 self.core.counts.resent += 1
                 self.core.effects.send(src, self.data(chunk, flags, Repair))
