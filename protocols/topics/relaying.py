@@ -76,6 +76,15 @@ class Relay(Outgoing):
         """Whether it takes another chunk; in nack mode old ones make place."""
         return self.mode is not Mode.ACK or self.history.bytes < self.config.history_bytes
 
+    def trim(self, now: float) -> None:
+        """What is only kept for late joiners makes place, however much of it is wanted."""
+        super().trim(now)
+        history, floor = self.history, self.floor
+        while (chunk := history.first) is not None and chunk.last <= floor:
+            if history.bytes < self.config.history_bytes:
+                return
+            history.drop_oldest()
+
     def _on_unknown_accept(self, src: NodeId, msg: Accept) -> None:
         """It has more from a predecessor: offers are repeated until this node has as much."""
 
