@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from protocols.gateways.events import (
     GatewayAppointed,
     GatewayDismissed,
@@ -44,7 +46,7 @@ FAR = RemoteGateway("far", publishes=True, subscribes=True)
 KEY = ("pub", STREAM)
 
 
-def gateway(*members: str, **settings: int) -> TopicsNode:
+def gateway(*members: str, **settings: Any) -> TopicsNode:
     """ "me" stands for its zone; "fg" stands for the zone "far"."""
     node = TopicsNode(*members, **settings)
     node.book.gateway = "me"
