@@ -79,6 +79,8 @@ class Relay(Outgoing):
     def trim(self, now: float) -> None:
         """What is only kept for late joiners makes place, however much of it is wanted."""
         super().trim(now)
+        if self.mode is not Mode.ACK:
+            return
         history, floor = self.history, self.floor
         while (chunk := history.first) is not None and chunk.last <= floor:
             if history.bytes < self.config.history_bytes:
