@@ -14,6 +14,7 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 import msgspec
 
 from overlay.ids import NodeId
+from overlay.tracing import Trace
 
 Scope: TypeAlias = str
 """Tells several instances of one protocol on a node apart; the frame header carries it."""
@@ -36,17 +37,6 @@ class Message(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 class Event(msgspec.Struct, frozen=True):
     """A fact that one protocol tells its siblings and the application, in the past tense."""
-
-
-class Trace(msgspec.Struct, frozen=True):
-    """One row for the traces: what happened, with whom, and how often."""
-
-    kind: str
-    peer: NodeId = ""
-    detail: str = ""
-    sequence: int = 0
-    count: int = 1
-    bytes: int = 0
 
 
 class UdpAddress(NamedTuple):

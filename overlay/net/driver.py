@@ -51,9 +51,9 @@ from overlay.protocol import (
     NetworkChanged,
     OverlayProtocol,
     Scope,
-    Trace,
     UdpAddress,
 )
+from overlay.tracing import Trace
 from overlay.wire.frames import FRAMEWORK_MESSAGES, OLDEST_VERSION, VERSION, Hello
 from overlay.wire.reader import BatchReader
 from overlay.wire.sizes import Sizes

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from overlay.host import Host, HostEffects, Instance
 from overlay.ids import NodeId
-from overlay.protocol import Group, Message, Trace, UdpAddress
+from overlay.protocol import Group, Message, UdpAddress
+from overlay.tracing import Trace
 
 if TYPE_CHECKING:
     from overlay.net.driver import Driver

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from overlay.host import Host, HostEffects, Instance, Recipe
 from overlay.ids import NodeId
-from overlay.protocol import ContactLearned, Group, Message, Scope, Trace, UdpAddress
+from overlay.protocol import ContactLearned, Group, Message, Scope, UdpAddress
 from overlay.sim.agenda import Entry
 from overlay.sim.clock import NodeClock
 from overlay.sim.storage import Disk
+from overlay.tracing import Trace
 
 if TYPE_CHECKING:
     from overlay.sim.simulator import Simulator

@@ -18,7 +18,6 @@ from overlay.protocol import (
     LinkUp,
     OverlayProtocol,
     Scope,
-    Trace,
 )
 from overlay.scenario import Keep
 from overlay.sim.agenda import Agenda, Entry
@@ -30,6 +29,7 @@ from overlay.sim.node import SimEffects, SimNode
 from overlay.sim.storage import Disk
 from overlay.sim.trace import TraceHash, TraceReader
 from overlay.sim.traffic import Traffic
+from overlay.tracing import Trace
 
 P = TypeVar("P", bound=OverlayProtocol)
 T = TypeVar("T")

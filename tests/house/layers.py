@@ -22,6 +22,7 @@ PURE_OVERLAY = (
     "overlay.predicates",
     "overlay.protocol",
     "overlay.timetable",
+    "overlay.tracing",
 )
 """All of the framework that a protocol may import."""
 
@@ -35,7 +36,8 @@ OUTSIDE_WORLD = (
 WORLDLY_BUILTINS = ("__import__", "breakpoint", "eval", "exec", "input", "open", "print")
 
 SYNCHRONOUS = (
-    *("protocol", "ids", "patterns", "errors", "host", "predicates", "timetable", "wire", "sim"),
+    *("protocol", "ids", "patterns", "errors", "host", "predicates", "timetable", "tracing"),
+    *("wire", "sim"),
 )
 """Parts of the framework that both drivers share, or that are the simulator itself."""
 
