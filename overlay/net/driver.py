@@ -40,6 +40,7 @@ from overlay.net.refusals import Refusals
 from overlay.net.session import Session
 from overlay.net.status import DriverStatus, link_status, session_status
 from overlay.net.store import Store
+from overlay.net.tallies import Tallies
 from overlay.net.timers import Timers
 from overlay.net.trust import CertifiedTrust, OpenTrust, Trust
 from overlay.net.udp import Datagrams
@@ -53,7 +54,7 @@ from overlay.protocol import (
     Scope,
     UdpAddress,
 )
-from overlay.tracing import Trace
+from overlay.tracing import Level, TraceSink
 from overlay.wire.frames import FRAMEWORK_MESSAGES, OLDEST_VERSION, VERSION, Hello
 from overlay.wire.reader import BatchReader
 from overlay.wire.sizes import Sizes
@@ -94,7 +95,6 @@ class Driver:
         self.refusals = Refusals()
         self.timers = Timers()
         self.endpoints: list[str] = []
-        self.recorder: Callable[[Instance, Trace], None] | None = None
         self._trust: Trust = (
             OpenTrust(name, overlay) if credentials is None else CertifiedTrust(credentials)
         )
@@ -139,7 +139,7 @@ class Driver:
             self.name,
             lambda host, instance: NetEffects(self, host, instance),
             seed if seed is not None else os.urandom(16).hex(),
-            on_refusal=self._refuse,
+            on_refusal=self._count_refusal,
             on_removed=self.timers.forget,
         )
         self.host.listen(ContactLearned, self._on_contact)
@@ -265,6 +265,7 @@ class Driver:
             lost=self._on_session_lost,
             unix_now=time.time,
         )
+        self._inbound.tallies = self._envelopes.tallies
         self.links.inbound = self._inbound
         self.yield_soon = self._inbound.end_intake
         self._bound = [
@@ -416,10 +417,15 @@ class Driver:
         self.timers.set(instance, key, at)
         self._alarm.ring_by(at)
 
-    def trace(self, instance: Instance, record: Trace) -> None:
-        """Hand a row to the recorder, if there is one."""
-        if self.recorder is not None:
-            self.recorder(instance, record)
+    def record(self, level: int, traces: TraceSink | None) -> None:
+        """Have rows up to that level taken from now on; None: nobody takes any."""
+        self.host.record(level, traces)
+        counting = traces is not None and level >= Level.MESSAGES
+        tallies = Tallies(self.host, self.sizes) if counting else None
+        self.links.count_with(tallies)
+        self._envelopes.tallies = tallies
+        if hasattr(self, "_inbound"):
+            self._inbound.tallies = tallies
 
     def join(self, group: Group) -> None:
         """Take the datagrams of a multicast group."""
@@ -440,6 +446,10 @@ class Driver:
     # -- what happens -------------------------------------------------------------------------
 
     def _refuse(self, who: str, error: RemoteProtocolError, count: int) -> None:
+        self.host.trace_refusal(who, error, count)
+        self._count_refusal(who, error, count)
+
+    def _count_refusal(self, who: str, error: RemoteProtocolError, count: int) -> None:
         self.refusals.add(who, error, self.now(), count)
 
     def _on_contact(self, event: ContactLearned) -> None:

@@ -94,13 +94,20 @@ VIEW_CHANGED = Kind(
     {"count": "members, this node included", "key": "digest of their names: equal views are equal"},
 )
 
+DELEGATE_APPOINTED = Kind("delegate-appointed", DELIVERY, "`peer` stands for this node's zone now")
+DELEGATE_DISMISSED = Kind("delegate-dismissed", DELIVERY, "and no longer")
+GATEWAY_APPOINTED = Kind(
+    "gateway-appointed", DELIVERY, "this node hands the streams of `topic` on between zones"
+)
+GATEWAY_DISMISSED = Kind("gateway-dismissed", DELIVERY, "and no longer")
+
 # -- topics --------------------------------------------------------------------------------------
 
 PUBLISHED = Kind(
     "published",
     DELIVERY,
     "a publisher of this node (`origin` = `node`) sent messages first to first + count - 1",
-    {"bytes": "payloads, packed", "detail": "mode: ack, nack, …", "time": "as their timestamp"},
+    {"bytes": "payloads, packed", "detail": "mode: ack, nack, …"},
     flow=True,
 )
 DELIVERED = Kind(
@@ -114,6 +121,13 @@ DELIVERED = Kind(
         "bytes": "payloads, packed",
         "detail": "mode",
     },
+    flow=True,
+)
+REPLAYED = Kind(
+    "replayed",
+    DELIVERY,
+    "one subscription of this node got messages of the time before it began",
+    {"peer": "who sent them", "duration": "since their timestamp", "detail": "mode"},
     flow=True,
 )
 STREAM_BEGAN = Kind(
@@ -195,6 +209,13 @@ BROADCAST_ARRIVED = Kind(
     MESSAGES,
     "for the first time, from the parent `peer`",
     {"hops": "from the origin"},
+    flow=True,
+)
+BROADCAST_HOP = Kind(
+    "broadcast-hop",
+    MESSAGES,
+    "handed on to the child `peer`",
+    {"hops": "from the origin to it"},
     flow=True,
 )
 BROADCAST_DONE = Kind(
