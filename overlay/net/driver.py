@@ -100,7 +100,7 @@ class Driver:
         )
         self._life = os.urandom(8)
         self._wall = time.time() - time.monotonic() + self.net.clock_offset  # fixed: no jumps
-        self._started_at = self.now()
+        self.started_at = self.now()
         self.sizes = Sizes(FRAMEWORK_MESSAGES, self.limits)
         self._reader = BatchReader((), self.limits)
         self._rng = Random(seed) if seed is not None else Random()
@@ -110,7 +110,7 @@ class Driver:
         self._in_tick = False
         self._last_flush = 0.0
         self._sweep_at = 0.0
-        self._refresh_at = self._started_at + REFRESH_TRUST  # what was loaded just now is new
+        self._refresh_at = self.started_at + REFRESH_TRUST  # what was loaded just now is new
         self._alarm = Alarm(self.now)
         self._stop = trio.Event()
         self._stop_by = 0.0  # when what waits must have left
@@ -490,7 +490,7 @@ class Driver:
             overlay=self.overlay,
             insecure=self.insecure,
             endpoints=self.endpoints,
-            uptime=self.now() - self._started_at,
+            uptime=self.now() - self.started_at,
             links=[link_status(link, self.now()) for link in self.links],
             sessions=[session_status(one, self.now()) for one in self._inbound.sessions.values()],
             refusals=dict(sorted(self.refusals.counts.items())),

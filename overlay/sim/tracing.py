@@ -16,6 +16,7 @@ from overlay.sim.faults import Rule
 from overlay.traces.config import TraceSettings, check_run
 from overlay.traces.rows import NodeTraces, Place, RowBuffer
 from overlay.traces.schema import pyarrow
+from overlay.traces.spool import recover
 from overlay.traces.writer import TraceWriter
 from overlay.tracing import Kind, Level, Trace
 from overlay.tracing.kinds import FAULT_BEGAN, FAULT_ENDED, STARTED
@@ -48,6 +49,7 @@ class SimTraces:
         settings: TraceSettings | None = None,
     ) -> None:
         pyarrow()
+        recover(folder)  # what an earlier run of the same name left in mid-file
         settings = settings or TraceSettings(rotate_every=3600, rotate_rows=1_000_000)
         self.level = level
         self._sample = settings.sample

@@ -60,6 +60,7 @@ class Recorder:
         self._writer = TraceWriter(folder, settings, run=run, recorder=recorder, life=life)
         self._on_failure = on_failure  # on the recorder's thread
         self._stop = Event()
+        self._finish = False
         self._thread = Thread(target=self._run, name="overlay-traces", daemon=True)
 
     def start(self) -> None:
@@ -72,6 +73,11 @@ class Recorder:
         self._stop.set()
         self._wake.set()
         self._thread.join(timeout)
+
+    def rotate_soon(self) -> None:
+        """Have the file finished now: nothing more comes for a while."""
+        self._finish = True
+        self._wake.set()
 
     @property
     def status(self) -> RecorderStatus:
@@ -97,7 +103,8 @@ class Recorder:
                 self._wake.wait(self._settings.flush_every)
                 self._wake.clear()
                 self._write()
-                if self._writer.is_due:
+                if self._writer.is_due or self._finish:
+                    self._finish = False
                     self._rotate()
             self._write()
             self._rotate()

@@ -141,7 +141,10 @@ STREAM_ENDED = Kind(
     "stream-ended",
     DELIVERY,
     "no more of this stream is delivered here",
-    {"detail": "`closed`: by its publisher, all is here; else why", "first": "the last number"},
+    {
+        "detail": "`closed`: by its publisher, all is here; `unsubscribed`; or why it failed",
+        "first": "where it is unsubscribed, the next message: those from it on are not lost",
+    },
     flow=True,
 )
 GAP = Kind(

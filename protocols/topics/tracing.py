@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from overlay.ids import NodeId
 from overlay.tracing import Kind, Trace
-from overlay.tracing.kinds import DELIVERED, FORWARDED, PUBLISHED, RELAYED, REPAIRED, STREAM_BEGAN
+from overlay.tracing.kinds import (
+    DELIVERED,
+    FORWARDED,
+    PUBLISHED,
+    RELAYED,
+    REPAIRED,
+    STREAM_BEGAN,
+    STREAM_ENDED,
+)
 from protocols.topics.core import Core
 from protocols.topics.history import Chunk
 from protocols.topics.messages import Data, StreamKey
@@ -48,6 +56,20 @@ def began(core: Core, key: StreamKey, topic: str, source: NodeId, start: int) ->
     """Subscriptions of this node get a stream from here on."""
     core.effects.trace(
         Trace(STREAM_BEGAN, source, topic, origin=key[0], stream=key[1], first=start)
+    )
+
+
+def left(core: Core, key: StreamKey, topic: str, expected: int) -> None:
+    """Nobody here wants a stream any more: what follows is not lost."""
+    core.effects.trace(
+        Trace(
+            STREAM_ENDED,
+            topic=topic,
+            origin=key[0],
+            stream=key[1],
+            first=expected,
+            detail="unsubscribed",
+        )
     )
 
 
