@@ -9,6 +9,7 @@ import overlay
 from nodes.cli import (
     brokers,
     clock,
+    collector,
     config,
     demo,
     discover,
@@ -74,7 +75,7 @@ def _version() -> str:
 
 for module in (
     *(peer, running, members, zones, topology, watch, clock),
-    *(pub, sub, topics, brokers, discover, echo, new_protocol, demo),
+    *(pub, sub, topics, collector, brokers, discover, echo, new_protocol, demo),
 ):
     module.register(app)
 app.add_typer(keys.app, name="keys")
