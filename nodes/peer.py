@@ -26,9 +26,11 @@ from nodes.subscribing import CAPACITY, Message, TopicListener, TopicSubscriptio
 from nodes.topic_directory import find_topic
 from nodes.topic_events import TOPIC_EVENTS
 from nodes.topic_service import TopicService
+from nodes.trace_shipping import Shipper
 from overlay.errors import LocalProtocolError, OverlayError
 from overlay.net.config import NetSettings
 from overlay.protocol import TurnedAway
+from overlay.traces.config import TraceSettings
 from protocols.membership import (
     AttributesChanged,
     MemberFailed,
@@ -105,6 +107,8 @@ class Peer:
         TopicService(self.node)
         self.time = PeerTime(self.node)
         BdnFallback(self.node)
+        if config.section(TraceSettings).ship:
+            Shipper(self)
 
     @classmethod
     def join(

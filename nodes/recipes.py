@@ -94,7 +94,7 @@ def add_time(host: Host, config: NodeConfig, base: Membership | None, zones: Zon
     around = host.surroundings
     settings = config.section(TimeSettings)
     servers = (parse_endpoint(text).udp for text in settings.servers)
-    return host.add(
+    service = host.add(
         TimeSync,
         settings,
         members=None if base is None else base.view,
@@ -103,6 +103,8 @@ def add_time(host: Host, config: NodeConfig, base: Membership | None, zones: Zon
         servers=tuple(filter(None, servers)),
         clock=around.clock,
     )
+    host.overlay_clock = service.reading
+    return service
 
 
 def add_beacon(host: Host, config: NodeConfig, home: Membership, zones: Zones) -> None:

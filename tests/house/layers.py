@@ -24,6 +24,7 @@ PURE_OVERLAY = (
     "overlay.protocol",
     "overlay.rates",
     "overlay.timetable",
+    "overlay.tracing",
 )
 """All of the framework that a protocol may import."""
 
@@ -38,7 +39,7 @@ WORLDLY_BUILTINS = ("__import__", "breakpoint", "eval", "exec", "input", "open",
 
 SYNCHRONOUS = (
     *("protocol", "ids", "intervals", "patterns", "errors", "host", "predicates", "rates"),
-    *("timetable", "wire", "sim"),
+    *("timetable", "tracing", "wire", "sim"),
 )
 """Parts of the framework that both drivers share, or that are the simulator itself."""
 

@@ -1,0 +1,1 @@
+"""Traces: one schema for both drivers, the recorder, and what reads them."""
