@@ -90,7 +90,7 @@ def add_time(host: Host, config: NodeConfig, base: Membership) -> TimeSync:
     around = host.surroundings
     settings = config.section(TimeSettings)
     servers = (parse_endpoint(text).udp for text in settings.servers)
-    return host.add(
+    service = host.add(
         TimeSync,
         settings,
         members=base.view,
@@ -98,6 +98,8 @@ def add_time(host: Host, config: NodeConfig, base: Membership) -> TimeSync:
         servers=tuple(filter(None, servers)),
         clock=around.clock,
     )
+    host.overlay_clock = service.reading
+    return service
 
 
 def add_beacon(host: Host, config: NodeConfig, home: Membership, zones: Zones) -> None:

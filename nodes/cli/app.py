@@ -23,6 +23,7 @@ from nodes.cli import (
     sub,
     topics,
     topology,
+    trace,
     watch,
     zones,
 )
@@ -78,4 +79,5 @@ for module in (
     module.register(app)
 app.add_typer(keys.app, name="keys")
 app.add_typer(config.app, name="config")
+app.add_typer(trace.app, name="trace")
 sim.register(app)

@@ -80,7 +80,8 @@ class Clocks:
             seeds = [name for name in self.names[:SEEDS] if name != host.me]
             base = host.add(Membership, MembershipSettings(), ZONE, zone=ZONE, contacts=seeds)
             around = host.surroundings
-            host.add(kind, self.config, members=base.view, where=around.udp_of)
+            service = host.add(kind, self.config, members=base.view, where=around.udp_of)
+            host.overlay_clock = service.reading
 
         return add
 

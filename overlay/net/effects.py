@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from overlay.host import Host, HostEffects, Instance
 from overlay.ids import NodeId
 from overlay.protocol import Group, Message, UdpAddress
-from overlay.tracing import Trace
 
 if TYPE_CHECKING:
     from overlay.net.driver import Driver
@@ -66,7 +65,3 @@ class NetEffects(HostEffects):
     def store(self, key: bytes, value: bytes | None, token: Hashable) -> None:
         """Write to disk."""
         self._driver.store.put(self._instance, key, value, token)
-
-    def trace(self, record: Trace) -> None:
-        """Hand to whoever records."""
-        self._driver.trace(self._instance, record)

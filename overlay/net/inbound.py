@@ -22,6 +22,7 @@ from overlay.limits import Limits
 from overlay.net.config import NetSettings
 from overlay.net.monitor import FAILED_HANDSHAKES, Monitor
 from overlay.net.session import Session
+from overlay.net.tallies import Tallies
 from overlay.net.trust import Trust
 from overlay.protocol import Scope
 from overlay.security.identity import Identity
@@ -120,6 +121,7 @@ class Inbound:
         self._early: dict[int, None] = {}  # those that spoke before the monitor told of them
         self._gone: dict[int, str] = {}  # why these ended; what they sent may still wait
         self._refusal_bytes = 0  # what the frame at hand costs its tick besides its size
+        self.tallies: Tallies | None = None  # counts what comes in, while it is traced
         self.enough = False  # an application has to read before more is taken in
 
     # -- frames -------------------------------------------------------------------------------
@@ -199,6 +201,8 @@ class Inbound:
             return
         for fault in frame.refused:
             self._blame(session.name, fault)
+        if self.tallies is not None:
+            self.tallies.received(session.name, frame.sections, sum(map(len, parts)))
         for scope, messages in frame.sections:
             if scope == FRAMEWORK_SCOPE:
                 self._take_own(session, messages, now)
@@ -231,6 +235,9 @@ class Inbound:
                     whole = session.reassembly.add(msg)
                     if whole is not None:
                         self.messages_received += 1
+                        if self.tallies is not None:
+                            run = [(whole[0], [whole[1]])]
+                            self.tallies.received(session.name, run, len(whole[1].payload))
                         self._deliver(session.name, whole[0], [whole[1]], now)
                 elif type(msg) is Mark:
                     mark = msg

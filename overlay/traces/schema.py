@@ -69,7 +69,7 @@ COLUMNS: tuple[Column, ...] = (
         "protocol",
         "string",
         "",
-        "whose row it is: a protocol's name; `net`, `sim` (the driver) or `traces` (the recorder)",
+        "whose row it is: a protocol's name, `driver`, or `traces` (the recorder)",
         nullable=False,
     ),
     Column("scope", "string", "", "of the protocol's instance: a zone; null: the node's own"),

@@ -6,7 +6,7 @@ This part is pure, so that protocols may use it; `overlay.traces` writes it to d
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import msgspec
 
@@ -46,7 +46,8 @@ class Trace(msgspec.Struct, frozen=True, gc=False):
     """One row for the traces; `overlay/traces/schema.py` says what each column means.
 
     Empty strings and None are columns that do not apply. Times and durations are in seconds here,
-    as everywhere in a protocol.
+    as everywhere in a protocol. `since` is an overlay time from which on the row's duration counts,
+    to the moment at which it is taken; `duration` says it itself.
     """
 
     kind: Kind
@@ -59,7 +60,20 @@ class Trace(msgspec.Struct, frozen=True, gc=False):
     bytes: int | None = None
     hops: int | None = None
     duration: float | None = None
+    since: float | None = None
     detail: str = ""
     key: str = ""
     message: str = ""
     value: float | None = None
+
+
+def flow_number(id: bytes) -> int:
+    """A number for a flow whose id is bytes: 56 of their bits."""
+    return int.from_bytes(id[:7])
+
+
+class TraceSink(Protocol):
+    """Takes the rows of one life of a node."""
+
+    def take(self, protocol: str, scope: str, record: Trace) -> None:
+        """Keep a row, unless its level is not recorded; never waits, and never fails."""

@@ -94,13 +94,20 @@ VIEW_CHANGED = Kind(
     {"count": "members, this node included", "key": "digest of their names: equal views are equal"},
 )
 
+DELEGATE_APPOINTED = Kind("delegate-appointed", DELIVERY, "`peer` stands for this node's zone now")
+DELEGATE_DISMISSED = Kind("delegate-dismissed", DELIVERY, "and no longer")
+GATEWAY_APPOINTED = Kind(
+    "gateway-appointed", DELIVERY, "this node hands the streams of `topic` on between zones"
+)
+GATEWAY_DISMISSED = Kind("gateway-dismissed", DELIVERY, "and no longer")
+
 # -- topics --------------------------------------------------------------------------------------
 
 PUBLISHED = Kind(
     "published",
     DELIVERY,
     "a publisher of this node (`origin` = `node`) sent messages first to first + count - 1",
-    {"bytes": "payloads, packed", "detail": "mode: ack, nack, …", "time": "as their timestamp"},
+    {"bytes": "payloads, packed", "detail": "mode: ack, nack, …"},
     flow=True,
 )
 DELIVERED = Kind(
@@ -116,6 +123,13 @@ DELIVERED = Kind(
     },
     flow=True,
 )
+REPLAYED = Kind(
+    "replayed",
+    DELIVERY,
+    "one subscription of this node got messages of the time before it began",
+    {"peer": "who sent them", "duration": "since their timestamp", "detail": "mode"},
+    flow=True,
+)
 STREAM_BEGAN = Kind(
     "stream-began",
     DELIVERY,
@@ -127,7 +141,10 @@ STREAM_ENDED = Kind(
     "stream-ended",
     DELIVERY,
     "no more of this stream is delivered here",
-    {"detail": "`closed`: by its publisher, all is here; else why", "first": "the last number"},
+    {
+        "detail": "`closed`: by its publisher, all is here; `unsubscribed`; or why it failed",
+        "first": "where it is unsubscribed, the next message: those from it on are not lost",
+    },
     flow=True,
 )
 GAP = Kind(
@@ -195,6 +212,13 @@ BROADCAST_ARRIVED = Kind(
     MESSAGES,
     "for the first time, from the parent `peer`",
     {"hops": "from the origin"},
+    flow=True,
+)
+BROADCAST_HOP = Kind(
+    "broadcast-hop",
+    MESSAGES,
+    "handed on to the child `peer`",
+    {"hops": "from the origin to it"},
     flow=True,
 )
 BROADCAST_DONE = Kind(

@@ -15,6 +15,8 @@ import msgspec
 from overlay.errors import LocalProtocolError
 from overlay.ids import NodeId
 from overlay.protocol import Effects, Origin, UdpAddress
+from overlay.tracing import Trace, flow_number
+from overlay.tracing.kinds import DISCOVERY_ASKED
 from protocols.discovery.collecting import Asked, Round
 from protocols.discovery.config import DiscoverySettings, parse_address, parse_group
 from protocols.discovery.credentials import prove
@@ -99,16 +101,30 @@ class Asking:
         round_.sources[asked.what] = None
         self._ask(round_, asked)
 
+    def _trace(self, round_: Round, what: str, peer: str) -> None:
+        if self._effects.tracing:
+            self._effects.trace(
+                Trace(
+                    DISCOVERY_ASKED,
+                    peer,
+                    stream=flow_number(round_.id),
+                    detail=what.partition(" ")[0],
+                    value=float(round_.attempt + 1),
+                )
+            )
+
     def _ask(self, round_: Round, asked: Asked) -> None:
         asked.tries += 1
         self._counts.requests += 1
         request = self._request(round_, asked.cookie)
+        self._trace(round_, asked.what, asked.name or f"{asked.address.host}:{asked.address.port}")
         self._effects.cast(asked.address, request, asked.name)
 
     def _ask_group(self, round_: Round) -> None:
         round_.by_group = True
         round_.sources["multicast"] = None
         self._counts.requests += 1
+        self._trace(round_, "multicast", "")
         self._effects.cast(self._group, self._request(round_, b""))
 
     def _request(self, round_: Round, cookie: bytes) -> Request:

@@ -22,6 +22,8 @@ from overlay.protocol import (
     OverlayProtocol,
     UdpAddress,
 )
+from overlay.tracing import Level, Trace, flow_number
+from overlay.tracing.kinds import DISCOVERY_HANDLED
 from protocols.discovery.advertising import Advertiser
 from protocols.discovery.config import BrokerSettings
 from protocols.discovery.credentials import (
@@ -196,6 +198,18 @@ class Broker(OverlayProtocol):
             self.counts.duplicates += 1
             return
         self.counts.injected += 1
+        if self.effects.tracing >= Level.MESSAGES:
+            number = flow_number(request.id)
+            self.effects.trace(
+                Trace(
+                    DISCOVERY_HANDLED,
+                    src,
+                    origin=msg.requester,
+                    stream=number,
+                    hops=msg.hops,
+                    detail="handed on",
+                )
+            )
         others = [name for name in self.neighbours() if name not in (src, msg.requester)]
         self._forward(others, msgspec.structs.replace(msg, hops=msg.hops + 1))
         if msg.requester != self.me:
@@ -245,6 +259,11 @@ class Broker(OverlayProtocol):
             self.counts.too_small += 1
             return
         self.counts.answered += 1
+        if self.effects.tracing >= Level.MESSAGES:
+            number = flow_number(request.id)
+            self.effects.trace(
+                Trace(DISCOVERY_HANDLED, origin=requester, stream=number, detail="answered")
+            )
         self.effects.cast(address, response, requester)
 
     def _wants_to_answer(self, requester: NodeId, request: Request, address: UdpAddress) -> bool:

@@ -20,6 +20,8 @@ from overlay.protocol import (
     OverlayProtocol,
     UdpAddress,
 )
+from overlay.tracing import Trace, flow_number
+from overlay.tracing.kinds import DISCOVERY_BEGAN, DISCOVERY_RESPONSE
 from protocols.discovery.asking import Asking
 from protocols.discovery.choosing import decide, rank, with_pings
 from protocols.discovery.collecting import Round
@@ -125,6 +127,8 @@ class Requester(OverlayProtocol):
         round_ = Round(self.rng.randbytes(16), now, collect_until, now + config.timeout)
         self._round = round_
         self.counts.asked += 1
+        if self.effects.tracing:
+            self.effects.trace(Trace(DISCOVERY_BEGAN, stream=flow_number(round_.id)))
         self._asking.begin(round_, self._known, now)
         self.effects.set_timer(END, collect_until)
         self.effects.set_timer(STEP, now + self._asking.pause(round_))
@@ -174,6 +178,16 @@ class Requester(OverlayProtocol):
         self.counts.responses += 1
         delay = self._clock(origin.arrived_at) - msg.sent_at
         round_.take(origin, msg, delay, origin.arrived_at)
+        if self.effects.tracing:
+            self.effects.trace(
+                Trace(
+                    DISCOVERY_RESPONSE,
+                    origin.name,
+                    stream=flow_number(round_.id),
+                    duration=origin.arrived_at - round_.began,
+                    value=delay,
+                )
+            )
         self._finish_if_complete(round_, now)
 
     def _collecting(self, request: bytes) -> Round | None:

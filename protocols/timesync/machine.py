@@ -18,6 +18,8 @@ from overlay.protocol import (
     OverlayProtocol,
     UdpAddress,
 )
+from overlay.tracing import Trace
+from overlay.tracing.kinds import CLOCK_READ
 from protocols.membership.events import MemberFailed, MemberJoined, MemberLeft
 from protocols.membership.interface import MembershipView
 from protocols.timesync.config import TimeSettings
@@ -103,6 +105,13 @@ class TimeSync(OverlayProtocol):
     def overlay_time(self, local: float) -> float:
         """Overlay time when the node's clock shows `local`: never less than it said before."""
         return self._steering.discipline.time(local)
+
+    def reading(self, local: float) -> tuple[float, float] | None:
+        """What overlay time adds to the node's clock, and its error; None while it is unknown."""
+        if not self.is_synchronised:
+            return None
+        standing = self._steering.standing(local)
+        return standing.offset, standing.error
 
     def standing(self, now: float) -> Standing:
         """How well this node knows the time, and from whom."""
@@ -232,7 +241,15 @@ class TimeSync(OverlayProtocol):
             return
         source.name = origin.name
         claim = Claim(msg.sent, msg.offset, msg.rate, msg.error, msg.stratum, msg.root, now)
+        if self.effects.tracing:
+            self._trace_exchange(origin, msg, asked.at)
         self._take(source, asked.at, msg.received, msg.sent, origin.arrived_at, claim, now)
+
+    def _trace_exchange(self, origin: Origin, msg: TimeReply, asked: float) -> None:
+        there, back = msg.received - asked, msg.sent - origin.arrived_at
+        self.effects.trace(
+            Trace(CLOCK_READ, origin.name, value=(there + back) / 2, duration=there - back)
+        )
 
     def take_ntp(self, server: str, answer: Exchange, now: float) -> None:
         """An NTP server of the settings answered; `server` as they name it."""

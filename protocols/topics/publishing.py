@@ -9,6 +9,7 @@ from typing import Any
 
 from overlay.errors import InvariantViolation, LocalProtocolError
 from overlay.ids import NodeId
+from protocols.topics import tracing
 from protocols.topics.config import TopicConfig
 from protocols.topics.core import Core
 from protocols.topics.events import StreamEnded
@@ -188,6 +189,8 @@ class Publisher(Outgoing):
             self._make_place(len(items), len(payload))
         sent_at = self.core.overlay_time(now)
         chunk = self.history.add(before + 1, len(items), sent_at, payload, now)
+        if self.core.effects.tracing:
+            tracing.published(self.core, self.key, self.topic, self.mode, chunk)
         self._closed_at = now
         self.items = []
         self.push = self.items.append

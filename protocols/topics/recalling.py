@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from overlay.errors import RemoteProtocolError
 from overlay.ids import NodeId
+from overlay.tracing import Kind
 from protocols.topics.core import Core
 from protocols.topics.history import Chunk
 from protocols.topics.messages import LARGEST, ArrivalKey, Recall, Recalled, StreamKey
@@ -27,6 +28,9 @@ class Recaller(Protocol):
     key: StreamKey
     topic: str
     source: NodeId
+
+    def trace(self, chunk: Chunk, via: NodeId, hops: int, kind: Kind = ...) -> None:
+        """Leave a row about a chunk that subscriptions of this node got."""
 
 
 class Recalling(ABC):

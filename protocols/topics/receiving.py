@@ -12,6 +12,7 @@ from typing import Any
 
 from overlay.errors import InvariantViolation, RemoteProtocolError
 from overlay.ids import NodeId
+from protocols.topics import tracing
 from protocols.topics.core import Core
 from protocols.topics.events import Gap, PublisherAppeared, PublisherFailed, PublisherGone
 from protocols.topics.history import Chunk
@@ -133,6 +134,8 @@ class Incoming(Readers):
             self.relay.begin(start, now)
         if self.subscriptions:
             self.core.effects.emit(PublisherAppeared(self.topic, *self.key))
+            if self.core.effects.tracing:
+                tracing.began(self.core, self.key, self.topic, self.source, start)
         self._recall_for_all(had, now)
 
     def _wait_for_begin(self, chunk: Chunk | None, now: float) -> None:
@@ -285,6 +288,8 @@ class Incoming(Readers):
                 self.core.counts.delivered += chunk.count
             else:
                 self.core.counts.dropped += chunk.count
+        if self.core.effects.tracing:
+            self.trace(chunk, self.repairs.via, self.repairs.hops)
 
     def _on_unordered(
         self, msg: Data, chunk: Chunk | None, items: list[Any] | None, now: float

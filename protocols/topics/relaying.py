@@ -10,6 +10,8 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from overlay.ids import NodeId
+from overlay.tracing import Level
+from protocols.topics import tracing
 from protocols.topics.config import TopicConfig
 from protocols.topics.core import Core
 from protocols.topics.history import Chunk
@@ -46,6 +48,7 @@ class Relay(Outgoing):
         super().__init__(core, key, topic, mode, config, newest=0)
         self._wanted = wanted
         self.progressed: Progressed = _nobody_waits
+        self.source: Callable[[], NodeId] = str  # who hands it to this node
         self.attached = True  # somebody sends to this node
         self._begun = 0
         self.backfilled = True  # False: what was published before it began is on its way
@@ -97,6 +100,8 @@ class Relay(Outgoing):
         age = max(0.0, self.core.overlay_time(now) - chunk.sent_at)
         added = self.history.add(chunk.first, chunk.count, chunk.sent_at, chunk.payload, now - age)
         self.core.counts.relayed += 1
+        if self.core.effects.tracing >= Level.MESSAGES:
+            tracing.relayed(self.core, self.key, self.topic, chunk, self.source())
         self.spread(added, before, now)
         self.trim(now)
         if not self.relations:

@@ -11,6 +11,8 @@ from math import inf
 
 from overlay.errors import InvariantViolation, RemoteProtocolError
 from overlay.ids import NodeId
+from overlay.tracing import Level
+from protocols.topics import tracing
 from protocols.topics.events import SubscriberSlow
 from protocols.topics.history import Chunk
 from protocols.topics.messages import ASK, Ack, Begin, Range, Repair
@@ -93,6 +95,8 @@ class Outgoing(Receivers):
                 budget -= len(chunk.payload)
                 relation.resent[chunk.first] = now
                 self.core.counts.resent += 1
+                if self.core.effects.tracing >= Level.MESSAGES:
+                    tracing.repaired(self.core, self.key, self.topic, chunk, relation.peer)
                 self.core.effects.send(relation.peer, self.data(chunk, relation.flags, Repair))
 
     # -- answers --------------------------------------------------------------------------------

@@ -63,7 +63,7 @@ def test_two_scenarios_of_one_name_are_refused() -> None:
 
 def test_the_command_runs_one(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     trace = tmp_path / "trace.jsonl"
-    words = ["sim", "echo-basic", "--seed", "9", "--nodes", "4", "--trace", str(trace), "--json"]
+    words = ["sim", "echo-basic", "--seed", "9", "--nodes", "4", "--steps", str(trace), "--json"]
     assert run(words) == 0
     result = json.loads(capsys.readouterr().out)
     assert (result["passed"], result["nodes"], result["seed"]) == (True, 4, 9)
@@ -97,5 +97,5 @@ def test_wrong_usage_is_one_line(
 
 
 def test_a_trace_that_cannot_be_written_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["sim", "echo-basic", "--trace", "/no/such/folder/trace"]) == 1
+    assert run(["sim", "echo-basic", "--steps", "/no/such/folder/steps"]) == 1
     assert "cannot write the trace" in capsys.readouterr().err
