@@ -1,9 +1,11 @@
 """Traces: one schema for both drivers, the recorder, and what reads them.
 
-from overlay.traces import open_run
+    from overlay.traces import open_run
 
-with open_run("traces") as run:
-    print(run.latency().toPandas())
+    with open_run("traces") as run:
+        print(run.latency().toPandas())
+
+Only what is asked for is imported: a node that records nothing must not pay for Spark.
 """
 
 from __future__ import annotations

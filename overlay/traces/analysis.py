@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 STATE = ".state"
 FORMAT = 1  # of the digests; another one starts over
 FOR_EVER = "36500d"  # Spark forgets files that are a week older than the newest one otherwise
+PART_ROWS = 500_000
+MOST_PARTS = 200
 FILES = "path string, modificationTime timestamp, length bigint, content binary"  # Spark's own
 Tell = Callable[[str, int, int], None]
 """What is being done, and which step of how many it is."""
@@ -169,6 +171,7 @@ class Analysis:
         (notes / f"{batch}.json").write_bytes(msgspec.json.encode(done))
 
     def _digest(self, source: Source, batch: int) -> None:
+        self._divide(source.rows)
         rows = read(self._spark, source.folder, source.files)
         self._write(NODES, NODES.take(rows, rows), batch)
         nodes = settle(self._read(NODES)).cache()
@@ -191,6 +194,7 @@ class Analysis:
         digests: Mapping[str, DataFrame] = {
             name: self._read(digest) for name, digest in self._digests.items()
         }
+        self._divide(0)  # digests are small
         for table in self._tables:
             self._begin(f"concluding {table.name}")
             yield table, table.of(digests).toArrow()
@@ -251,6 +255,11 @@ class Analysis:
             return ": there is no Parquet file below it"
         more = f" (and {len(skipped) - 1} more)" if len(skipped) > 1 else ""
         return f": {skipped[0].file} is {skipped[0].reason}{more}"
+
+    def _divide(self, rows: int) -> None:
+        """Into how many parts Spark sorts and groups: a task costs more than a few rows."""
+        parts = max(2, min(MOST_PARTS, rows // PART_ROWS))
+        self._spark.conf.set("spark.sql.shuffle.partitions", str(parts))
 
     def _begin(self, doing: str) -> None:
         self._step += 1

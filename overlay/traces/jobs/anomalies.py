@@ -27,16 +27,21 @@ if TYPE_CHECKING:
 FEWEST = 5
 APART = 10.0  # × MAD; of a normal distribution one in 10^11 is so far out
 FACTOR = 2.0
+BYTES, MESSAGES, MICROS = 100_000.0, 5.0, 1_000.0  # differences that somebody may care about
 KEY = ("run", "what", "subject", "measure")
 
 
-def _measure(frame: DataFrame, what: str, subject: Column, name: str, value: Column) -> DataFrame:
+def _measure(
+    frame: DataFrame, what: str, subject: Column, name: str, value: Column, least: float
+) -> DataFrame:
+    """One measure of all nodes or links; differences below `least` mean nothing to anybody."""
     return frame.select(
         "run",
         F.lit(what).alias("what"),
         subject.alias("subject"),
         F.lit(name).alias("measure"),
         value.cast("double").alias("value"),
+        F.lit(least).alias("least"),
     ).where(F.col("value").isNotNull() & F.col("subject").isNotNull())
 
 
@@ -64,24 +69,24 @@ def _measures(digests: Digests) -> DataFrame:
     mistakes = membership.table("membership_mistakes").of(digests)
     clocks = lives(digests[NODES.name])
     found = [
-        _measure(loads, "node", node, "bytes sent", F.col("sent_bytes")),
-        _measure(loads, "node", node, "bytes received", F.col("received_bytes")),
-        _measure(loads, "node", node, "messages dropped", F.col("dropped")),
-        _measure(loads, "node", node, "messages refused", F.col("refused")),
-        _measure(at_nodes, "node", node, "mean latency (µs)", mean),
-        _measure(flows, "node", node, "messages lost", F.col("lost")),
-        _measure(flows, "node", node, "messages duplicated", F.col("duplicated")),
-        _measure(mistakes, "node", node, "wrong suspicions", F.col("suspected_wrongly")),
-        _measure(clocks, "node", node, "clock error (µs)", F.col("error_most")),
-        _measure(clocks, "node", node, "clock jump (µs)", F.col("offset_span")),
-        _measure(links, "link", link, "bytes sent", F.col("sent_bytes")),
-        _measure(direct, "link", link, "mean latency (µs)", mean),
+        _measure(loads, "node", node, "bytes sent", F.col("sent_bytes"), BYTES),
+        _measure(loads, "node", node, "bytes received", F.col("received_bytes"), BYTES),
+        _measure(loads, "node", node, "messages dropped", F.col("dropped"), MESSAGES),
+        _measure(loads, "node", node, "messages refused", F.col("refused"), MESSAGES),
+        _measure(at_nodes, "node", node, "mean latency (µs)", mean, MICROS),
+        _measure(flows, "node", node, "messages lost", F.col("lost"), MESSAGES),
+        _measure(flows, "node", node, "messages duplicated", F.col("duplicated"), MESSAGES),
+        _measure(mistakes, "node", node, "wrong suspicions", F.col("suspected_wrongly"), MESSAGES),
+        _measure(clocks, "node", node, "clock error (µs)", F.col("error_most"), MICROS),
+        _measure(clocks, "node", node, "clock jump (µs)", F.col("offset_span"), 10 * MICROS),
+        _measure(links, "link", link, "bytes sent", F.col("sent_bytes"), BYTES),
+        _measure(direct, "link", link, "mean latency (µs)", mean, MICROS),
     ]
     # Several lives, or several zones, of one node: the worst of them.
     return (
         reduce(lambda one, other: one.unionByName(other), found)
         .groupBy(*KEY)
-        .agg(F.max("value").alias("value"))
+        .agg(F.max("value").alias("value"), F.any_value("least").alias("least"))
     )
 
 
@@ -98,7 +103,8 @@ def _conclude(digests: Digests) -> DataFrame:
         .withColumn("deviation", F.abs(F.col("value") - F.col("median")))
         .withColumn("mad", F.percentile_approx("deviation", 0.5, 10_000).over(alike))
         .withColumn("score", (F.col("value") - F.col("median")) / unit)
-        .where((F.abs("score") >= APART) & (high | low) & (F.col("of") >= FEWEST))
+        .where((F.abs("score") >= APART) & (F.col("deviation") >= F.col("least")))
+        .where((high | low) & (F.col("of") >= FEWEST))
         .orderBy("run", F.desc(F.abs(F.col("score"))), "subject", "measure")
     )
 

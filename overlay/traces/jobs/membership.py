@@ -85,8 +85,10 @@ def _noticed(digests: Digests) -> DataFrame:
     deaths = (
         events.where(F.col("kind").isin(MEMBER_FAILED.name, MEMBER_LEFT.name))
         .join(_subjects(digests), ["run", "peer"])
-        .where(F.col("time") >= F.col("died") - slack)
+        .where(F.col("time") >= F.greatest(F.col("died") - slack, F.col("born")))
         .where(F.col("time") < F.col("reborn") + SLACK)
+        # "restarted" is said of a life after which there was another one.
+        .where(~F.col("detail").eqNullSafe("restarted") | (F.col("reborn") < FOR_EVER))
         .withColumn("observer_born", F.lit(None).cast("bigint"))
         .withColumn("begin", F.col("died"))
         .select("*", F.col("ended").alias("what"), F.col("died").alias("since"))

@@ -1,6 +1,9 @@
 // Charts in the colours of the page; drawn again when these change.
 "use strict";
 const drawn = new Map();
+const resized = new ResizeObserver((entries) => entries.forEach((entry) => {
+  if (entry.target.dataset.ready === "yes") Plotly.Plots.resize(entry.target);
+}));
 
 function colour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
@@ -36,6 +39,7 @@ function layout(more) {
 function chart(id, build, describe) {
   const element = make("div", { class: "chart", id: "chart-" + id, role: "img", "aria-label": describe });
   drawn.set(element, build);
+  resized.observe(element);
   return element;
 }
 

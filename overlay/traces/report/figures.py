@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 HEAT_NODES = 60  # a row of the map each; those with the most load
 HEAT_STEPS = 100
+MOST_DEATHS = 100
 SERIES = ("published", "delivered", "sent", "sent_bytes", "received_bytes", "problems")
 
 
@@ -53,24 +54,34 @@ def _one_over_time(run: dict[str, Any], tables: Mapping[str, pa.Table]) -> dict[
     points = range(min(sums), max(sums) + 1, step) if sums else range(0)
     seconds = step / 1e6
     lives = _rows(tables, "nodes", run["name"])
+    dead = _dead(lives, _rows(tables, "membership", run["name"]))
     return {
         "seconds": [(at - run["begin"]) / 1e6 for at in points],
         **{name: [sums[at][name] / seconds for at in points] for name in SERIES},
-        "alive": _alive(lives, run),
+        "alive": _alive(lives, run, dead),
         "deaths": [
             [(one["died"] - run["begin"]) / 1e6, one["node"], one["ended"]]
             for one in lives
-            if one["ended"] == "crashed" or (one["ended"] == "silent" and one["died"] < run["end"])
-        ][:100],
+            if one["ended"] != "stopped" and (one["node"], one["life"]) in dead
+        ][:MOST_DEATHS],
     }
 
 
-def _alive(lives: list[dict[str, Any]], run: dict[str, Any]) -> list[list[float]]:
+def _dead(lives: list[dict[str, Any]], noticed: list[dict[str, Any]]) -> set[tuple[str, int]]:
+    """Lives that ended in the run: who is silent at the end is dead only if others noticed."""
+    found = {(one["node"], one["life"]) for one in lives if one["ended"] != "silent"}
+    return found | {(one["node"], one["life"]) for one in noticed if one["what"] == "silent"}
+
+
+def _alive(
+    lives: list[dict[str, Any]], run: dict[str, Any], dead: set[tuple[str, int]]
+) -> list[list[float]]:
     """Steps of how many nodes lived: seconds, and the number from then on."""
     changes: Counter[int] = Counter()
     for one in lives:
         changes[one["born"]] += 1
-        changes[one["died"]] -= 1
+        if (one["node"], one["life"]) in dead:
+            changes[one["died"]] -= 1
     count, steps = 0, []
     for at in sorted(changes):
         count += changes[at]

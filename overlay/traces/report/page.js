@@ -30,7 +30,9 @@ function short(value) {
 }
 
 function bytes(value) {
-  return value === null || value === undefined ? "–" : short(value) + "B";
+  if (value === null || value === undefined) return "–";
+  const told = short(value);
+  return told + (/[GMk]$/.test(told) ? "B" : " B");
 }
 
 function micros(value) {
@@ -109,7 +111,7 @@ function table(name, columns, rows = rowsOf(name)) {
     head.append(cell);
   });
   fill();
-  const whole = DATA.tables[name] ? DATA.tables[name].total : rows.length;
+  const whole = DATA.tables[name] ? DATA.tables[name].totals[theRun] || 0 : rows.length;
   const file = make("a", { href: `tables/${name}.csv` }, `tables/${name}.csv`);
   return make("div", {},
     make("div", { class: "scroll" }, make("table", { id: `table-${name}` },

@@ -40,12 +40,15 @@ function overview() {
   }
   if (DATA.tables.anomalies) facts.push([count(odd.length), "out of line", "anomalies", odd.length ? "bad" : "good"]);
   const skipped = DATA.files.skipped;
+  const clocks = rowsOf("nodes"), unsure = clocks.filter((row) => row.clock_error === null).length;
   return make("section", { id: "overview" },
     make("div", { class: "cards" }, ...facts.map(([value, name, link, mood]) =>
       make("a", { class: "fact " + (mood || ""), href: "#" + link }, make("b", {}, value), make("span", {}, name)))),
     skipped.length ? make("div", { class: "notice" },
       `${count(skipped.length)} file${skipped.length > 1 ? "s were" : " was"} left out:`,
-      make("ul", {}, ...skipped.map(([file, why]) => make("li", {}, make("code", {}, file), ": " + why)))) : null);
+      make("ul", {}, ...skipped.map(([file, why]) => make("li", {}, make("code", {}, file), ": " + why)))) : null,
+    unsure ? make("p", { class: "says" }, `${count(unsure)} of ${count(clocks.length)} lives had no overlay time: ` +
+      "what they say is compared with others as their own clocks tell it.") : null);
 }
 
 function overTime() {
@@ -253,8 +256,6 @@ function card(name) {
   const element = document.getElementById("card");
   marked = name;
   markRows();
-  element.hidden = name === "";
-  if (!name) return;
   const facts = [];
   const add = (term, value) => facts.push(make("dt", {}, term), make("dd", {}, value));
   for (const life of rowsOf("nodes").filter((row) => row.node === name)) {
@@ -275,6 +276,7 @@ function card(name) {
   for (const row of rowsOf("anomalies").filter((one) => one.subject.split(" → ").includes(name)).slice(0, 6)) {
     add("out of line", `${row.subject}: ${row.measure} ${short(row.value)}`);
   }
+  element.hidden = facts.length === 0;
   element.replaceChildren(
     make("button", { onclick: () => { history.replaceState(null, "", "#load"); card(""); } }, "close"),
     make("h2", {}, name), make("dl", {}, ...facts),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -21,8 +22,8 @@ WORST_FIRST = {
 
 
 def shortened(name: str, table: pa.Table, meaning: str) -> dict[str, Any]:
-    """Columns, rows, how many rows there are in all, and what they mean."""
-    whole = table.num_rows
+    """Columns, rows, how many rows each run has in all, and what they mean."""
+    totals = Counter(table.column("run").to_pylist())
     if name in DRAWN_ELSEWHERE:
         table = table.slice(0, 0)
     elif name in WHOLE:
@@ -33,7 +34,7 @@ def shortened(name: str, table: pa.Table, meaning: str) -> dict[str, Any]:
     return {
         "columns": table.column_names,
         "rows": [list(row) for row in zip(*columns, strict=True)],
-        "total": whole,
+        "totals": dict(totals),
         "meaning": meaning,
     }
 
@@ -44,13 +45,15 @@ def _worst_first(name: str, table: pa.Table) -> pa.Table:
 
 
 def _first_of_each_run(table: pa.Table) -> pa.Table:
+    import pyarrow as pa
+
     seen: dict[str, int] = {}
     places = []
     for place, run in enumerate(table.column("run").to_pylist()):
         seen[run] = seen.get(run, 0) + 1
         if seen[run] <= MOST_ROWS:
             places.append(place)
-    return table.take(places)
+    return table.take(pa.array(places, pa.int64()))
 
 
 def _short(value: Any) -> Any:
