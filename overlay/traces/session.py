@@ -44,9 +44,15 @@ OWN = {
 def open_session(master: str = LOCAL, *, memory: str = MEMORY) -> Iterator[SparkSession]:
     """Yield a session at `master` (`local[N]`, `spark://HOST:PORT`, `sc://HOST:PORT`).
 
-    It is stopped at the end. ConfigError: the master is none, or Java or pyspark is missing.
+    It is stopped at the end, unless it was there before: Spark has one for each process.
+    ConfigError: the master is none, or Java or pyspark is missing.
     """
     _check_master(master)
+    present = _spark_session().getActiveSession()
+    if present is not None:
+        _check_same(present, master)
+        yield present
+        return
     session = _connect(master) if master.startswith("sc://") else _start(master, memory)
     try:
         yield session
@@ -64,6 +70,11 @@ def _check_master(master: str) -> None:
         raise ConfigError(
             f"no such master: {master!r}; right are local[*], spark://HOST:PORT and sc://HOST:PORT"
         )
+
+
+def _check_same(present: SparkSession, master: str) -> None:
+    if not is_remote(present) and (there := present.conf.get("spark.master")) != master:
+        raise ConfigError(f"this process has a Spark session at {there} already, not at {master}")
 
 
 def _connect(address: str) -> SparkSession:

@@ -12,80 +12,82 @@ from pyspark.sql import functions as F
 
 from overlay.traces.jobs.histogram import BIN_COLUMNS, bin_of, bins, cdf, percentiles
 from overlay.traces.jobs.job import Digest, Digests, Job, Table, of_kinds
+from overlay.traces.jobs.nodes import NODES, settle
 from overlay.tracing.kinds import DELIVERED
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-VIEWS = ("topic", "zones", "hops")
+VIEWS = ("topic", "zone", "hops")
 
 
-def _digest(rows: DataFrame, nodes: DataFrame) -> DataFrame:
-    publishers = nodes.select(
-        "run",
-        F.col("node").alias("origin"),
-        F.col("zone").alias("origin_zone"),
-        F.coalesce("error", F.lit(0)).alias("origin_error"),
-    )
+def _digest(rows: DataFrame, _nodes: DataFrame) -> DataFrame:
     delivered = (
         of_kinds(rows, DELIVERED.name)
         .where(F.col("duration").isNotNull())
-        .join(F.broadcast(publishers), ["run", "origin"], "left")
         .select(
             "run",
+            "origin",
             F.coalesce("topic", F.lit("?")).alias("topic"),
-            F.concat_ws(
-                " → ", F.coalesce("origin_zone", F.lit("?")), F.coalesce("zone", F.lit("?"))
-            ).alias("zones"),
+            F.coalesce("zone", F.lit("?")).alias("zone"),
             F.coalesce(F.col("hops").cast("string"), F.lit("?")).alias("hops"),
             bin_of("duration").alias("bin"),
             "duration",
             (F.col("count").cast("bigint") * F.col("weight")).alias("times"),
-            (F.col("clock_error") + F.coalesce("origin_error", F.lit(0))).alias("error"),
+            "clock_error",
         )
     )
-    # Each view for itself: the cross product of all three would have as many bins as rows.
-    sets = [[F.col("run"), F.col("bin"), F.col(view)] for view in VIEWS]
+    # Each view for itself: the cross product of all three would have as many bins as rows. With
+    # its publisher, whose zone and clock may be told in a file that comes later.
+    sets = [[F.col("run"), F.col("origin"), F.col("bin"), F.col(view)] for view in VIEWS]
+    by = F.when(F.col("topic").isNotNull(), "topic").when(F.col("zone").isNotNull(), "zones")
     return (
-        delivered.groupingSets(sets, "run", "bin", *VIEWS)
+        delivered.groupingSets(sets, "run", "origin", "bin", *VIEWS)
         .agg(
             *bins("duration", "times"),
-            F.sum(F.col("error") * F.col("times")).alias("error_sum"),
-            F.sum(F.when(F.col("error").isNotNull(), F.col("times"))).alias("error_n"),
-            F.max("error").alias("error_most"),
-            F.sum(F.when(-F.col("duration") > F.col("error"), F.col("times"))).alias("impossible"),
+            F.sum(F.col("clock_error").cast("double") * F.col("times")).alias("error_sum"),
+            F.sum(F.when(F.col("clock_error").isNotNull(), F.col("times"))).alias("error_n"),
+            F.max("clock_error").alias("error_most"),
         )
-        .select(
-            "*",
-            F.expr(
-                "case when topic is not null then 'topic' when zones is not null then 'zones'"
-                " else 'hops' end"
-            ).alias("by"),
-            F.coalesce(*VIEWS).alias("group"),
-        )
+        .select("*", by.otherwise("hops").alias("by"), F.coalesce(*VIEWS).alias("group"))
     )
 
 
 LATENCY = Digest(
     "latency",
-    f"run string, by string, group string, {BIN_COLUMNS}, error_sum double, error_n bigint,"
-    " error_most double, impossible bigint",
+    f"run string, origin string, by string, group string, {BIN_COLUMNS}, error_sum double,"
+    " error_n bigint, error_most bigint",
     _digest,
 )
 
 
-def _with_all(digest: DataFrame) -> DataFrame:
-    """And everything together, which is the sum over all topics."""
-    everything = (
-        digest.where(F.col("by") == "topic")
-        .withColumn("by", F.lit("all"))
-        .withColumn("group", F.lit("all"))
+def _settled(digests: Digests) -> DataFrame:
+    """With the publishers' zones and clocks; and everything together, the sum over all topics."""
+    publishers = settle(digests[NODES.name]).select(
+        "run",
+        F.col("node").alias("origin"),
+        F.coalesce("zone", F.lit("?")).alias("origin_zone"),
+        F.coalesce("error", F.lit(0.0)).alias("origin_error"),
     )
-    return digest.unionByName(everything)
+    unknown = F.coalesce("origin_zone", F.lit("?"))
+    pair = F.concat_ws(" → ", unknown, F.col("group"))
+    error = F.coalesce("origin_error", F.lit(0.0))
+    digest = (
+        digests[LATENCY.name]
+        .join(F.broadcast(publishers), ["run", "origin"], "left")
+        .withColumn("group", F.when(F.col("by") == "zones", pair).otherwise(F.col("group")))
+        .withColumn("error_sum", F.col("error_sum") + error * F.col("error_n"))
+        .withColumn("error_most", F.col("error_most") + error)
+        .withColumn("impossible", F.when(-F.col("most") > F.col("error_most"), F.col("n")))
+    )
+    topics = digest.where(F.col("by") == "topic")
+    return digest.unionByName(
+        topics.withColumn("by", F.lit("all")).withColumn("group", F.lit("all"))
+    )
 
 
 def _percentiles(digests: Digests) -> DataFrame:
-    digest = _with_all(digests[LATENCY.name])
+    digest = _settled(digests)
     key = ["run", "by", "group"]
     errors = digest.groupBy(*key).agg(
         (F.sum("error_sum") / F.sum("error_n")).alias("clock_error"),
@@ -96,8 +98,8 @@ def _percentiles(digests: Digests) -> DataFrame:
 
 
 def _cdf(digests: Digests) -> DataFrame:
-    digest = _with_all(digests[LATENCY.name])
-    return cdf(digest, ["run", "by", "group"]).orderBy("run", "by", "group", "share")
+    key = ["run", "by", "group"]
+    return cdf(_settled(digests), key).orderBy(*key, "share")
 
 
 latency = Job(
