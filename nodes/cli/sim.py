@@ -62,16 +62,20 @@ def sim(
     if trace_level not in LEVEL_NAMES[1:]:
         complain(f"--trace-level {trace_level}: one of {', '.join(LEVEL_NAMES[1:])}")
         raise typer.Exit(2)
-    result = _run(
-        scenario,
-        seed,
-        nodes,
-        wire=wire,
-        check_every=check_every,
-        traces=None if trace is None else Recording(trace, Level[trace_level.upper()]),
-        steps=steps,
-        quiet=json,
-    )
+    try:
+        result = _run(
+            scenario,
+            seed,
+            nodes,
+            wire=wire,
+            check_every=check_every,
+            traces=None if trace is None else Recording(trace, Level[trace_level.upper()]),
+            steps=steps,
+            quiet=json,
+        )
+    except (OSError, ConfigError) as error:
+        complain(f"cannot write the traces to {trace}: {getattr(error, 'strerror', '') or error}")
+        raise typer.Exit(1) from None
     if json:
         print_json(result)
     else:

@@ -59,6 +59,7 @@ class Recorder:
         self._settings = settings
         self._writer = TraceWriter(folder, settings, run=run, recorder=recorder, life=life)
         self._on_failure = on_failure  # on the recorder's thread
+        self.ready = Event()  # it writes: pyarrow is loaded, and earlier files are finished
         self._stop = Event()
         self._finish = False
         self._thread = Thread(target=self._run, name="overlay-traces", daemon=True)
@@ -99,6 +100,7 @@ class Recorder:
         try:
             pyarrow()  # here: it takes a fifth of a second
             self._recover()
+            self.ready.set()
             while not self._stop.is_set():
                 self._wake.wait(self._settings.flush_every)
                 self._wake.clear()

@@ -98,4 +98,4 @@ def test_wrong_usage_is_one_line(
 
 def test_a_trace_that_cannot_be_written_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["sim", "echo-basic", "--steps", "/no/such/folder/steps"]) == 1
-    assert "cannot write the trace" in capsys.readouterr().err
+    assert "cannot write the steps" in capsys.readouterr().err
