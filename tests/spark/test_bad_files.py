@@ -31,7 +31,8 @@ def good_files(traces: Path) -> list[Path]:
 def rewritten(source: Path, target: Path, change: Any, **facts: Any) -> None:
     """A file like another, after a change, which says other things about itself."""
     table = change(pq.read_table(source))
-    said = FileFacts(**({"version": VERSION, "run": "synthetic", "recorder": "x"} | facts))
+    common: dict[str, Any] = {"version": VERSION, "run": "synthetic", "recorder": "x"}
+    said = FileFacts(**(common | facts))
     pq.write_table(table.replace_schema_metadata(arrow_schema(said).metadata), target)
 
 
