@@ -1,5 +1,6 @@
 """`overlay analyze`: what traces say, as a page to look at and as tables."""
 
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -55,8 +56,9 @@ def run(
 
     from overlay.traces.analyze import analyse
 
+    hidden = not (shows and sys.stderr.isatty())
     columns = (BarColumn(), MofNCompleteColumn(), Elapsed(), TextColumn("{task.description}"))
-    with Progress(*columns, console=Console(stderr=True), transient=True, disable=not shows) as bar:
+    with Progress(*columns, console=Console(stderr=True), transient=True, disable=hidden) as bar:
         task = bar.add_task("starting Spark", total=None)
 
         def tell(doing: str, step: int, steps: int) -> None:

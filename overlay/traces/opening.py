@@ -12,7 +12,7 @@ from overlay.traces.analysis import chosen_jobs
 from overlay.traces.jobs import Digest, Table
 from overlay.traces.jobs.nodes import NODES, settle
 from overlay.traces.reading import Source, look_at, read
-from overlay.traces.session import LOCAL, open_session
+from overlay.traces.session import open_session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -111,8 +111,8 @@ class Run:
         self.close()
 
 
-def open_run(folder: str | Path, *, master: str = LOCAL, spark: SparkSession | None = None) -> Run:
-    """Open a folder of traces, with a session of one's own or one at `master`."""
+def open_run(folder: str | Path, *, master: str = "", spark: SparkSession | None = None) -> Run:
+    """Open a folder of traces: with `spark`, with a session at `master`, or with what is there."""
     where = Path(folder)
     source = look_at(where)
     with ExitStack() as life:

@@ -41,18 +41,21 @@ OWN = {
 
 
 @contextmanager
-def open_session(master: str = LOCAL, *, memory: str = MEMORY) -> Iterator[SparkSession]:
+def open_session(master: str = "", *, memory: str = MEMORY) -> Iterator[SparkSession]:
     """Yield a session at `master` (`local[N]`, `spark://HOST:PORT`, `sc://HOST:PORT`).
+
+    Without one it is the session of this process, or a local one.
 
     It is stopped at the end, unless it was there before: Spark has one for each process.
     ConfigError: the master is none, or Java or pyspark is missing.
     """
-    _check_master(master)
+    _check_master(master or LOCAL)
     present = _spark_session().getActiveSession()
     if present is not None:
-        _check_same(present, master)
+        _check_same(present, master or present.conf.get("spark.master", LOCAL))
         yield present
         return
+    master = master or LOCAL
     session = _connect(master) if master.startswith("sc://") else _start(master, memory)
     try:
         yield session

@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 FENCE = re.compile(r"```(\w+)\n(.*?)```", re.DOTALL)
 PORT = "7400"  # in the README; a test takes a free one
-ELSEWHERE = ("make", "source", "python -m bench", "overlay --install-completion")
+ELSEWHERE = ("make", "source", "python -m bench", "overlay --install-completion", "overlay analyze")
 """Commands that other tests run, or that change the user's shell."""
 
 

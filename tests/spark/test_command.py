@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +14,8 @@ import pytest
 from overlay.errors import ConfigError
 from overlay.traces.java import find_java
 from tests.net.processes import OVERLAY
+
+README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 
 
 def run(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -60,3 +65,24 @@ def test_without_java_it_says_which_command_helps(
         find_java()
     old.write_text("#!/bin/sh\necho 'openjdk version \"21.0.2\" 2024-01-16' >&2\n")
     assert find_java() == old
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+def test_the_example_of_the_readme(tmp_path: Path) -> None:
+    section = README.split("\n## What happened", 1)[1].split("\n## ", 1)[0]
+    (commands,) = re.findall(r"```sh\n(.*?)```", section, re.DOTALL)
+    for line in commands.splitlines():
+        name, *words = shlex.split(line)
+        assert name == "overlay"
+        done = subprocess.run(
+            [*OVERLAY, *words], cwd=tmp_path, capture_output=True, text=True, timeout=300
+        )
+        assert (done.returncode, done.stderr) == (0, ""), line
+    assert (tmp_path / "report" / "index.html").is_file()
+    (program,) = re.findall(r"```py\n(.*?)```", section, re.DOTALL)
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    assert "plant/north/7" in done.stdout
