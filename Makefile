@@ -46,7 +46,7 @@ sim: setup  ## every scenario under SEEDS=200 seeds, in parallel processes
 	@$(PY) -m nodes.scenarios.campaign --seeds $(SEEDS)
 
 sim-long: SEEDS ?= 300
-sim-long: setup  ## SEEDS=300 long runs per scenario, then all tests, slow ones and long profiles too
+sim-long: setup  ## SEEDS=300 per scenario, each fifth in a large world; then all tests, slow ones too
 	@$(PY) -m nodes.scenarios.campaign --seeds $(SEEDS) --long
 	@HYPOTHESIS_PROFILE=long $(PYTEST) $(PARALLEL) --timeout 1800
 

@@ -23,9 +23,11 @@ from nodes.settings import node_config
 from nodes.subscribing import CAPACITY, Message, TopicListener, TopicSubscription
 from nodes.topic_events import TOPIC_EVENTS
 from nodes.topic_service import TopicService
+from nodes.trace_shipping import Shipper
 from overlay.errors import LocalProtocolError, OverlayError
 from overlay.net.config import NetSettings
 from overlay.protocol import TurnedAway
+from overlay.traces.config import TraceSettings
 from protocols.membership import (
     AttributesChanged,
     MemberFailed,
@@ -100,6 +102,8 @@ class Peer:
         Federation(self.node)
         TopicService(self.node)
         self.time = PeerTime(self.node)
+        if config.section(TraceSettings).ship:
+            Shipper(self)
 
     @classmethod
     def join(

@@ -115,6 +115,7 @@ def add_beacon(host: Host, config: NodeConfig, home: Membership, zones: Zones) -
             view=home.view,
             here=around.here,
             zones=lambda: len(zones.zones()),
+            told=bool(config.seeds),
         )
 
 

@@ -10,6 +10,7 @@ from nodes.cli import (
     analyze,
     brokers,
     clock,
+    collector,
     config,
     demo,
     discover,
@@ -75,7 +76,7 @@ def _version() -> str:
 
 for module in (
     *(peer, running, members, zones, topology, watch, clock),
-    *(pub, sub, topics, brokers, discover, echo, new_protocol, demo, analyze),
+    *(pub, sub, topics, collector, brokers, discover, echo, new_protocol, demo, analyze),
 ):
     module.register(app)
 app.add_typer(keys.app, name="keys")

@@ -57,7 +57,7 @@ def broker(
     from nodes.peer_process import run
 
     told = (name, zone, overlay, seed, profile, config, sets, bind, advertise, keys, state)
-    options = _options(*told, insecure, json)
+    options = peer_options(*told, insecure, json)
     raise typer.Exit(run(options, lambda made: BrokerNode(made, bdns=bdn or (), links=link or ())))
 
 
@@ -81,10 +81,10 @@ def bdn(
     from nodes.peer_process import run
 
     told = (name, zone, overlay, seed, profile, config, sets, bind, advertise, keys, state)
-    raise typer.Exit(run(_options(*told, insecure, json), BdnNode))
+    raise typer.Exit(run(peer_options(*told, insecure, json), BdnNode))
 
 
-def _options(*told: Any) -> PeerOptions:
+def peer_options(*told: Any) -> PeerOptions:
     """As `overlay peer` would have read them."""
     keys = ("name", "zone", "overlay", "seed", "profile", "config", "set", "bind", "advertise")
     names = (*keys, "keys", "state", "insecure", "json")

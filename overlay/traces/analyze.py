@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -12,6 +13,7 @@ from overlay.traces.analysis import STATE, Analysis, Tell, chosen_jobs, write_ta
 from overlay.traces.reading import trace_files
 from overlay.traces.report import write_report
 from overlay.traces.session import LOCAL, MEMORY, open_session
+from overlay.traces.spool import recover
 
 
 def analyse(
@@ -28,6 +30,8 @@ def analyse(
     began = monotonic()
     chosen = chosen_jobs(jobs)
     trace_files(traces)  # a wrong folder is told before Spark takes its seconds
+    with suppress(OSError):  # a folder that is only to be read has what it has
+        recover(traces)  # what nodes that were killed had not finished
     if fresh:
         shutil.rmtree(out / STATE, ignore_errors=True)
     with open_session(master, memory=memory) as spark:

@@ -98,7 +98,9 @@ class Recorder:
 
     def _run(self) -> None:
         try:
-            pyarrow()  # here: it takes a fifth of a second
+            # Not at once: it takes a third of a second, which a node that starts needs itself.
+            self._stop.wait(self._settings.flush_every)
+            pyarrow()
             self._recover()
             self.ready.set()
             while not self._stop.is_set():

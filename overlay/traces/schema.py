@@ -49,8 +49,8 @@ COLUMNS: tuple[Column, ...] = (
         "row",
         "int64",
         "",
-        "number of the row in a life of its recorder: tells the order of equal times; a number "
-        "that is missing was dropped or sampled away",
+        "number of the row in a life of its recorder: tells the order of equal times; one "
+        "that is missing was dropped",
         nullable=False,
     ),
     Column("node", "string", "", "where it happened; null: nowhere (a fault of the network)"),
@@ -179,3 +179,14 @@ def describe() -> str:
             *kinds,
         ]
     )
+
+
+PAGE = """# Traces: every column, and every kind of row
+
+Made by `python -m overlay.traces.schema > docs/TRACES.md` from `overlay/traces/schema.py` and
+`overlay/tracing/kinds.py`; a test holds it to them. What does not apply to a row is null. `run` and
+`hour` are columns by partition.
+"""
+
+if __name__ == "__main__":
+    print(f"{PAGE}\n{describe()}")

@@ -90,10 +90,10 @@ class TraceWriter:
     def add(self, path: Path) -> None:
         """Count a finished file of this recorder; the oldest go when they take too much."""
         self.files[path] = path.stat().st_size
-        total = sum(self.files.values())
+        total = sum(list(self.files.values()))  # a copy: others forget files in their own thread
         while total > self._settings.disk_bytes and len(self.files) > 1:
             oldest = next(iter(self.files))
-            total -= self.files.pop(oldest)
+            total -= self.files.pop(oldest, 0)
             oldest.unlink(missing_ok=True)
             self.removed += 1
 

@@ -84,7 +84,7 @@ def test_shell_examples_run(
             peers.callback(process.kill)
             if words[0] == "sub":  # it goes on beside what follows, until it has its messages
                 peers.callback(_check_done, process, line)
-            elif words[0] in ("peer", "broker", "bdn"):
+            elif words[0] in ("peer", "broker", "bdn", "collector"):
                 assert process.stdout is not None
                 assert process.stdout.readline().startswith("tcp://127.0.0.1:"), line
             else:

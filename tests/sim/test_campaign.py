@@ -32,9 +32,10 @@ def test_workers_find_what_one_process_finds(capsys: pytest.CaptureFixture[str])
     assert found[0]["passed"] == 2
 
 
-def test_the_long_campaign_has_more_nodes() -> None:
-    short, long = (campaign.plan(["echo-basic"], 1, long=long) for long in (False, True))
-    assert long[0].nodes > short[0].nodes
+def test_each_fifth_seed_of_a_long_campaign_has_more_nodes() -> None:
+    short, long = (campaign.plan(["echo-basic"], 10, long=long) for long in (False, True))
+    larger = [job.seed for job, small in zip(long, short, strict=True) if job.nodes > small.nodes]
+    assert larger == [5, 10]
 
 
 def test_a_failure_ends_with_its_replay_line_and_exit_code_1(

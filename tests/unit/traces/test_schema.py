@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,7 @@ from overlay.traces.schema import (
     COLUMNS,
     METADATA_KEY,
     NAMES,
+    PAGE,
     VERSION,
     FileFacts,
     arrow_schema,
@@ -38,6 +40,11 @@ def test_every_column_and_kind_is_described() -> None:
     assert all(column.meaning for column in COLUMNS)
     for name in (*NAMES, *KINDS):
         assert f"| `{name}` |" in text
+
+
+def test_the_page_about_traces_is_up_to_date() -> None:
+    page = Path(__file__).parents[3] / "docs" / "TRACES.md"
+    assert page.read_text() == f"{PAGE}\n{describe()}\n", "python -m overlay.traces.schema > …"
 
 
 def test_kinds_have_a_level_and_speak_of_columns_that_exist() -> None:
