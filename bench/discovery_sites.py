@@ -12,7 +12,9 @@ from bench.discovery_paper import add_distributing_bdn, patient
 from nodes.scenarios.discovery_world import Between, Client, bdn, broker, linked
 from overlay.ids import NodeId
 from overlay.sim import Exponential, NetworkModel, SimStage, Simulator
+from overlay.sim.tracing import SimTraces
 from overlay.sim.traffic import UDP_PORT
+from overlay.tracing import Level
 from protocols.discovery import BrokerFound, BrokerSettings, DiscoverySettings
 from protocols.discovery.interface import Moment
 
@@ -24,11 +26,15 @@ LAN = "lab"  # where multicast reaches
 class Sites:
     """One topology; a discovery is run by a client that has never been there before."""
 
-    def __init__(self, topology: str, seed: int, *, as_published: bool = False) -> None:
+    def __init__(
+        self, topology: str, seed: int, traces: Path | None = None, *, as_published: bool = False
+    ) -> None:
         """`as_published`: its BDN and client, not ours."""
         self.paper: dict[str, Any] = tomllib.loads(PAPER.read_text(encoding="utf-8"))
         queue = Exponential(self.paper["jitter"] / 1000, self.paper["near"] / 4000)
         self.sim = Simulator(seed, NetworkModel(latency=queue), check_every=0)
+        if traces is not None:
+            self.sim.traces = SimTraces(self.sim, traces, run=topology, level=Level.DELIVERY)
         self.stage = SimStage(self.sim, nodes=5)
         self._rng = Random(f"{seed}/clocks")
         self._at: dict[str, list[NodeId]] = {}  # by site; the rules below see it grow
@@ -72,7 +78,7 @@ class Sites:
     def discover(self, site: str) -> BrokerFound:
         """Let a new client there find its broker."""
         self._clients += 1
-        name = f"client{self._clients}"
+        name = f"{site}-{self._clients}"
         self._at[site].append(name)
         address, selected = f"bdn:{UDP_PORT}", self.paper["selected"]
         config = (

@@ -12,8 +12,8 @@ from typing import Any
 
 from overlay.errors import InvariantViolation, RemoteProtocolError
 from overlay.ids import NodeId
-from protocols.topics.acknowledging import Acknowledging
 from protocols.topics import tracing
+from protocols.topics.acknowledging import Acknowledging
 from protocols.topics.core import Core
 from protocols.topics.events import Gap, PublisherAppeared, PublisherFailed, PublisherGone
 from protocols.topics.history import Chunk

@@ -23,7 +23,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 FENCE = re.compile(r"```(\w+)\n(.*?)```", re.DOTALL)
 PORT = "7400"  # in the README; a test takes a free one
 LOOKING = ("brokers", "discover", "members", "zones")  # what they look at may take a moment
-ELSEWHERE = ("make", "source", "python -m bench", "overlay --install-completion")
+ELSEWHERE = ("make", "source", "python -m bench", "overlay --install-completion", "overlay analyze")
 """Commands that other tests run, or that change the user's shell."""
 
 
