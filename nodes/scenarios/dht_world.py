@@ -90,10 +90,13 @@ class Store:
         self._lives[name] = self._lives.get(name, 0) + 1
         self.stage.crash(name, keep)  # type: ignore[arg-type]
 
-    def leave(self, name: NodeId) -> None:
-        """Stop a server in good order, but without asking whether others have its keys."""
-        self.busy.pop(name, None)
+    def leave(self, name: NodeId) -> Scenario:
+        """Let a server retire, wait until others have its shards, and stop it."""
         self.members.remove(name)
+        self.stage.call(name, lambda host: host.protocol(Dht).retire)
+        table = self.dht(name)
+        yield Until(lambda: table.seats == 0, SETTLING, f"{name} without shards")
+        self.busy.pop(name, None)
         self.stage.stop(name)
 
     def dht(self, name: NodeId) -> Dht:

@@ -8,7 +8,7 @@ from protocols.dht.accepting import Acceptor
 from protocols.dht.core import BATCH_BYTES, BATCH_ITEMS, Core
 from protocols.dht.interface import READ, READS, WRITE, Answer, Kind, Operation, Outcome, Status
 from protocols.dht.leading import Asker, Leader
-from protocols.dht.messages import MOVED, Confirm, Confirmed, Op, Reply, Request, Result
+from protocols.dht.messages import BUSY, MOVED, Confirm, Confirmed, Op, Reply, Request, Result
 from protocols.dht.placement import shard_of
 from protocols.dht.routes import Routes, Way
 
@@ -159,7 +159,7 @@ class Coordinator:
             return
         shard = core.shards.get(one.shard)
         if shard is None or shard.reign is None or shard.reign.ballot != way.ballot:
-            self.on_result(Result(one.id, MOVED))
+            self.on_result(Result(one.id, BUSY))  # it may yet win
         else:
             self._leader.execute(Asker(core.me, core.life, one.id), op, shard, now)
 

@@ -331,7 +331,7 @@ class Leader:
                 continue
             shard = write.reign.shard
             if promised > write.reign.ballot:
-                self.end(shard, now)
+                self._acceptor.step_down(shard, now)
             else:
                 core.tell_group(src, shard)
                 behind.append(write)

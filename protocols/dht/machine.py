@@ -35,6 +35,7 @@ from protocols.dht.events import (
 )
 from protocols.dht.founding import FOUND, Founder
 from protocols.dht.groups import Group
+from protocols.dht.handing import Steward
 from protocols.dht.interface import DHT, Answer, May, Operation, Whereabouts
 from protocols.dht.leading import Leader
 from protocols.dht.messages import (
@@ -125,6 +126,7 @@ class Dht(OverlayProtocol):
         self._desk.leader, self._desk.elector = self._leader, self._elector
         self._changer = Changer(core, self._acceptor, self._leader)
         self._copier = self._changer.copier = Copier(core, self._acceptor, self._changer.on_same)
+        self._steward = Steward(core, self._leader)
         self._comparer = Comparer(core, self._copier, self._elector)
         self._proposer = Proposer(core, self._changer)
         self._founder = Founder(core, self._on_table)
@@ -176,6 +178,11 @@ class Dht(OverlayProtocol):
     def open_operations(self) -> int:
         """Operations of this node without an answer."""
         return len(self._coordinator)
+
+    @property
+    def seats(self) -> int:
+        """The shards that this node is a replica of."""
+        return sum(shard.seated for shard in self._core.shards.values())
 
     def shards(self) -> Mapping[int, Shard]:
         """The shards that this node has something to do with; only to look at."""
@@ -313,6 +320,7 @@ class Dht(OverlayProtocol):
     def _depose(self, shard: Shard, now: float) -> None:
         self._elector.withdraw(shard)
         self._changer.forget(shard)
+        self._steward.forget(shard)
         self._leader.end(shard, now)
 
     def _on_adopted(self, shard: Shard, now: float) -> None:
@@ -327,6 +335,7 @@ class Dht(OverlayProtocol):
 
     def _on_drained(self, shard: Shard, now: float) -> None:
         self._changer.on_drained(shard, now)
+        self._steward.on_drained(shard, now)
 
     def _on_committed(self, shard: Shard, key: bytes, record: Record) -> None:
         pass
@@ -390,6 +399,7 @@ class Dht(OverlayProtocol):
             core.timers.set(PROPOSE, now + core.settings.settle)
         if core.table is not None:
             self._elector.review(now)
+            self._steward.review(now)
             self._propose_soon(now)
             self._sweep_soon(now)
 
@@ -405,7 +415,9 @@ class Dht(OverlayProtocol):
         self._leader.resend(now)
         self._elector.resend(now)
         self._changer.resend(now)
-        if len(self._coordinator) or len(self._leader) or len(self._elector) or len(self._changer):
+        self._steward.resend(now)
+        parts = (*(self._coordinator, self._leader, self._elector, self._changer, self._steward),)
+        if any(map(len, parts)):
             self._sweep_soon(now)
 
     # -- invariants -------------------------------------------------------------------------------
