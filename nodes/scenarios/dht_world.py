@@ -67,7 +67,7 @@ class Store:
         """A server; the first two members are everybody's contacts."""
 
         def add(host: Host) -> None:
-            contacts = [one for one in self.members[:2] if one != name]
+            contacts = [one for one in self.stage.names or self.members[:2] if one != name]
             base = host.add(Membership, QUICK_MEMBERSHIP, ZONE, zone=ZONE, contacts=contacts)
             host.add(Dht, self.settings, base=base)
 

@@ -69,7 +69,6 @@ Founding. A table is founded once, by the first server of a zone that knows of n
 | 196 | Differs      | a beat came                             | offers the shards that differ     |
 | 197 | TableRequest | a server knows of no table              | tells                             |
 | 198 | TableKnown   | asked; a table was founded              | takes part                        |
-| 199 | TierMessage  | slices changed; a member asked          | places shards anew                |
 | 200 | Locate       | a leader needs servers of another zone  | names them from its ring          |
 | 201 | Located      | asked                                   | proposes groups                   |
 | 202 | Bind         | a client needs an access point          | (delegate) names servers          |

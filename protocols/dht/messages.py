@@ -8,7 +8,7 @@ import msgspec
 
 from overlay.ids import WireName
 from overlay.protocol import Message
-from protocols.dht.groups import Endpoints, Group, Life, Member, Members, Number, Version, Zone
+from protocols.dht.groups import Endpoints, Group, Life, Member, Members, Number, Zone
 from protocols.dht.interface import Kind
 
 MOST = 4096  # items in one message
@@ -316,13 +316,6 @@ class TableKnown(Message, frozen=True, tag=198):
     founders: Annotated[tuple[Member, ...], msgspec.Meta(max_length=MOST)]
 
 
-class TierMessage(Message, frozen=True, tag=199):
-    """The storage zones with their slices."""
-
-    table: Number
-    zones: Annotated[tuple[tuple[Zone, Version], ...], msgspec.Meta(max_length=MOST)]
-
-
 class Locate(Message, frozen=True, tag=200):
     """Who would keep these shards in your zone, `count` of each?"""
 
@@ -388,7 +381,7 @@ class Changed(Message, frozen=True, tag=205):
 Any_: TypeAlias = (
     Request | Reply | Confirm | Confirmed | Prepare | Promise | Pull | Pulled | Accept | Accepted
     | Offer | Want | Copy | Decide | Decided | Activate | Handover | RouteRequest | Route | Beat
-    | Differs | TableRequest | TableKnown | TierMessage | Locate | Located | Bind | Bound | Watch
+    | Differs | TableRequest | TableKnown | Locate | Located | Bind | Bound | Watch
     | Changed | Activated
 )  # fmt: skip
 

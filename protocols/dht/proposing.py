@@ -8,6 +8,7 @@ from protocols.dht.changing import Changer
 from protocols.dht.core import Core
 from protocols.dht.events import RebalancingProgressed
 from protocols.dht.groups import Member
+from protocols.dht.locating import Locator
 from protocols.dht.placement import point_of, spread, successors_of, zones_of
 from protocols.dht.shard import Shard
 
@@ -15,17 +16,17 @@ from protocols.dht.shard import Shard
 class Proposer:
     """Views only propose: what comes of it, the old group decides."""
 
-    def __init__(self, core: Core, changer: Changer) -> None:
+    def __init__(self, core: Core, changer: Changer, locator: Locator) -> None:
         self._core = core
         self._changer = changer
+        self._locator = locator
         self._left = 0
         self._moved = 0
-        self.located: dict[tuple[Scope, int], tuple[Member, ...]] = {}
-        """Servers of other zones for a shard, as they told."""
 
     def review(self, now: float) -> None:
         """Begin changes of groups that are not as they should be, some at a time."""
         core = self._core
+        self._ask_zones(now)
         left = 0
         room = core.settings.transfers - len(self._changer.changes)
         for shard in list(core.shards.values()):
@@ -35,7 +36,7 @@ class Proposer:
             reign = shard.reign
             if reign is None or reign.recovering or reign.closed or reign.frozen:
                 continue
-            wanted = self.desired(shard)
+            wanted = self.desired(shard, now)
             if not wanted or _same(wanted, shard.group.members):
                 continue
             present = [one.name for one in shard.group.members if core.reachable(one, now)]
@@ -57,11 +58,34 @@ class Proposer:
         """Shards whose group is not as it should be, at the last look."""
         return self._left
 
-    def desired(self, shard: Shard) -> tuple[Member, ...]:
+    def _zones(self, shard: Shard) -> tuple[Scope, ...]:
+        core = self._core
+        zones = zones_of(shard.id, core.bits, core.tier, core.settings.slice_points)
+        return zones or (core.zone,)
+
+    @property
+    def _most(self) -> int:
+        return max(self._core.settings.replicas, self._core.settings.lateral)
+
+    def _ask_zones(self, now: float) -> None:
+        """Ask the other zones of all shards that this node leads for their servers."""
+        core = self._core
+        wanted = [
+            (zone, shard)
+            for shard in core.shards.values()
+            if shard.reign is not None
+            for zone in self._zones(shard)
+            if zone != core.zone
+        ]
+        if wanted or len(core.tier) > 1:
+            self._locator.trim((zone, shard.id) for zone, shard in wanted)
+            self._locator.ask(wanted, self._most, now)
+
+    def desired(self, shard: Shard, now: float) -> tuple[Member, ...]:
         """The group that a shard should have; empty: other zones have not said yet."""
         core, settings = self._core, self._core.settings
-        zones = zones_of(shard.id, core.bits, core.tier, settings.slice_points) or (core.zone,)
-        most = max(settings.replicas, settings.lateral)
+        zones = self._zones(shard)
+        most = self._most
         known: dict[NodeId, Member] = {}
         candidates: list[tuple[Scope, list[NodeId]]] = []
         for zone in zones:
@@ -69,7 +93,7 @@ class Proposer:
                 names = successors_of(core.ring, point_of(shard.id, core.bits), most)
                 members = [core.server(name) for name in names]
             else:
-                found = self.located.get((zone, shard.id))
+                found = self._locator.find(zone, shard.id, now)
                 if found is None:
                     return ()
                 members = list(found)

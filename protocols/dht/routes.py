@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from overlay.ids import NodeId
+from overlay.protocol import Scope
 from protocols.dht.core import Core
 from protocols.dht.groups import Group, place_of, version_of
 from protocols.dht.messages import Route, RouteRequest
@@ -110,12 +111,21 @@ class Routes:
                     if member.zone != core.zone or member.name in core.lives:
                         names[member.name] = None
         if not here:
-            asked = dict.fromkeys(core.zones.delegates if core.zones is not None else ())
+            asked = dict.fromkeys(self._delegates(zones[0]))
             later = group is not None and group.version > 1
             names = {**names, **asked} if later else {**asked, **names}
             names.update(dict.fromkeys(self._in_zone(number)))
         names.pop(core.me, None)
         return list(names)
+
+    def _delegates(self, zone: Scope) -> list[NodeId]:
+        """§2.2: this zone's delegates know those of the other; a delegate knows them itself."""
+        zones = self._core.zones
+        if zones is None:
+            return []
+        if zones.management is None:
+            return list(zones.delegates)
+        return [name for one in zones.zones() if one.name == zone for name in one.delegates]
 
     def _in_zone(self, number: int) -> list[NodeId]:
         core = self._core
@@ -135,6 +145,9 @@ class Routes:
                 del self._hints[next(iter(self._hints))]
             self._hints[number] = group
         if not ballot:
+            way = self._ways.get(number)
+            if way is not None and way.leader == src:
+                self.drop(number, way)  # it leads no more
             search = self._searches.get(number)
             if search is not None and (known is None or group.version > known.version):
                 search.tries = 0
@@ -201,8 +214,5 @@ class Routes:
             return next((one for one in self._in_zone(number) if one != core.me), None)
         if core.zones is None or core.zones.management is None:
             return None
-        for entry in core.zones.zones():
-            if entry.name == zones[0]:
-                others = [one for one in entry.delegates if one not in (core.me, message.asker)]
-                return core.rng.choice(others) if others else None
-        return None
+        others = [one for one in self._delegates(zones[0]) if one not in (core.me, message.asker)]
+        return core.rng.choice(others) if others else None
