@@ -58,6 +58,7 @@ class Store:
         self.members = [f"n{index}" for index in range(stage.size)]
         self.busy: dict[NodeId, None] = {}  # whose client waits for an answer
         self.outcomes: list[Outcome] = []
+        self.founded = False
         self._values = 0
         self._lives: dict[NodeId, int] = {}
 
@@ -69,7 +70,10 @@ class Store:
         def add(host: Host) -> None:
             contacts = [one for one in self.stage.names or self.members[:2] if one != name]
             base = host.add(Membership, QUICK_MEMBERSHIP, ZONE, zone=ZONE, contacts=contacts)
-            host.add(Dht, self.settings, base=base)
+            settings = self.settings
+            if self.founded:  # whoever comes later joins the table that is there
+                settings = msgspec.structs.replace(settings, founders=0)
+            host.add(Dht, settings, base=base)
 
         return add
 
@@ -78,6 +82,7 @@ class Store:
         for name in self.members:
             self.stage.start(name, self.recipe(name))
         yield self.settled()
+        self.founded = True
 
     def join(self, name: NodeId) -> None:
         """Start one more server."""

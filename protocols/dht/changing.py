@@ -252,3 +252,8 @@ class Changer:
         if now - change.progress_at > PATIENCE * core.settings.silence:
             return True
         return any(not core.reachable(member, now) for member in change.group.members)
+
+    def reset(self) -> None:
+        """This node left the table."""
+        self.changes.clear()
+        self._farewells.clear()

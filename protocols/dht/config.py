@@ -70,7 +70,7 @@ class DhtSettings(Settings, frozen=True, kw_only=True):
         float, bounded("s", 0, 600, "without a table in sight before the first server founds one")
     ] = 2.0
     founders: Annotated[
-        int, bounded("servers", 1, 10_000, "in view before a table is founded: over half of all")
+        int, bounded("servers", 0, 10_000, "in view before one founds a table; 0: this one never")
     ] = 1
     settle: Annotated[
         float, bounded("s", 0, 600, "that views stay as they are before groups are changed")

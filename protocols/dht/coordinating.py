@@ -268,7 +268,8 @@ class Coordinator:
         assert one.way is not None
         if one.reads:
             group = one.way.group
-            if not group.is_majority({**one.confirmed, one.way.leader: None}):
+            agreed = group.is_majority({**one.confirmed, one.way.leader: None})
+            if one.way.ballot and not agreed:
                 return
         self._end(one, Outcome(Status.DONE, result.applied, result.value))
 
@@ -329,6 +330,15 @@ class Coordinator:
             reason = f"no majority of shard {one.shard} answered in time"
             outcome = Outcome(Status.REFUSED, reason=reason)
         self._end(one, outcome)
+
+    def begin_again(self, now: float) -> None:
+        """Another table: what may have been done in the old one stays unknown."""
+        self._waiting.clear()
+        for one in list(self._open.values()):
+            if one.sent and not one.reads:
+                self._end(one, Outcome(Status.UNKNOWN, reason="the table was given up"))
+            else:
+                one.way, one.wake_at = None, now + self._core.settings.retry
 
     def stop(self) -> None:
         """Leave nobody waiting."""

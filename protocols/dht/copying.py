@@ -140,3 +140,7 @@ class Copier:
             expires = expiry(row.ttl, now)
             record = shelf.put(key, row.value, row.ballot, row.sequence, expires)
             core.vault.put_record(shard.id, key, record, row.ttl)
+
+    def reset(self) -> None:
+        """This node left the table."""
+        self._coming.clear()

@@ -112,8 +112,10 @@ class Core:
         self.founding: Founding | None = None
         self.shards: dict[int, Shard] = {}
         self.tier: Tier = ()
+        self.oldest = 0  # the oldest table that the delegates know of
         self.ring = Ring()  # the servers of this zone
         self.lives: dict[NodeId, int] = {}
+        self.shown: dict[NodeId, tuple[int, int]] = {}  # (life, table) of all who offer storage
         self.heard: dict[NodeId, float] = {}  # when a peer last said something about the table
         self.full: dict[NodeId, None] = {}  # who said that it has no room
         self._met: dict[NodeId, tuple[str, ...]] = {}
@@ -166,12 +168,15 @@ class Core:
     def look(self) -> bool:
         """Read who serves from the view; true when that changed."""
         view = self.base.view
-        lives: dict[NodeId, int] = {}
+        shown: dict[NodeId, tuple[int, int]] = {}
         for name in view.members():
             said = view.attributes(name).get(DHT)
-            life = _life(said)
-            if life is not None:
-                lives[name] = life
+            if said is not None:
+                one = _read_offer(said)
+                if one is not None:
+                    shown[name] = one
+        self.shown = shown
+        lives = {name: life for name, (life, table) in shown.items() if table == self.number}
         if lives == self.lives:
             return False
         self.lives = lives
@@ -189,7 +194,8 @@ class Core:
         if member.name == self.me:
             return member.life == self.life
         if member.zone == self.zone:
-            return self.lives.get(member.name) == member.life
+            shown = self.shown.get(member.name)
+            return shown is not None and shown[0] == member.life
         return now - self.heard.setdefault(member.name, now) <= self.settings.silence
 
     def meet(self, group: Group) -> None:
@@ -248,10 +254,12 @@ class Core:
         self.say(to, Activate(self.number, ((shard.id, shard.group),)))
 
 
-def _life(said: object) -> int | None:
-    if not isinstance(said, str) or not 0 < len(said) <= 16:
+def _read_offer(said: object) -> tuple[int, int] | None:
+    """(life, table) that a server shows as "life:table", both in hexadecimal."""
+    if not isinstance(said, str) or len(said) > 40:
         return None
+    life, _, table = said.partition(":")
     try:
-        return int(said, 16)
+        return (int(life, 16), int(table, 16))
     except ValueError:
         return None

@@ -33,5 +33,8 @@ class DhtCounts:
     strangers: int = 0  # messages about a shard from who is not in its group
     forbidden: int = 0  # requests that a certificate does not allow
     expired: int = 0
+    proxied: int = 0  # operations done for nodes that keep no keys
+    united: int = 0  # records moved into an older table
+    conflicts: int = 0  # of them, those whose key was there
     full: int = 0  # writes refused for lack of room
     busy: int = 0

@@ -272,3 +272,8 @@ class Elector:
                 self._acceptor.promise(shard, ballot)
                 wanted.append(shard)
         self.stand(wanted, now)
+
+    def reset(self) -> None:
+        """This node left the table."""
+        self._bids.clear()
+        self.ballots.clear()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from overlay.ids import NodeId, vid_of
 from protocols.dht.core import Core, founding_of
@@ -11,13 +11,20 @@ from protocols.dht.messages import MOST, TableKnown, TableRequest
 
 FOUND = "found"
 ASKED_AT_ONCE = 3
+OTHERS_WAIT = 4  # × found_after
 
 
 class Founder:
-    """`joined` hears that this node knows its table."""
+    """`joined` hears that this node knows its table; `tables` names delegates that show one."""
 
-    def __init__(self, core: Core, joined: Callable[[float], None]) -> None:
+    def __init__(
+        self,
+        core: Core,
+        joined: Callable[[float], None],
+        tables: Callable[[], Mapping[NodeId, int]],
+    ) -> None:
         self._core = core
+        self._tables = tables
         self._joined = joined
         self._alone_since: float | None = None
 
@@ -33,20 +40,30 @@ class Founder:
         if core.table is not None:
             return
         core.timers.set(FOUND, now + settings.retry)
-        others = [name for name in core.lives if name != core.me]
-        chosen = core.rng.sample(others, min(ASKED_AT_ONCE, len(others)))
+        inside = [name for name, (_, table) in core.shown.items() if table]
+        chosen = core.rng.sample(inside, min(ASKED_AT_ONCE, len(inside)))
         senior = self._senior()
-        if senior is not None and senior != core.me and senior not in chosen:
-            chosen.append(senior)
-        if core.zones is not None and not core.lives:
-            chosen += core.zones.delegates
-        for name in chosen:
+        if core.zones is not None:
+            chosen += [name for name in core.zones.delegates if name != core.me]
+        shown = [name for name in self._tables() if name != core.me]
+        chosen += core.rng.sample(shown, min(ASKED_AT_ONCE, len(shown)))
+        for name in dict.fromkeys(chosen):
             core.effects.send(name, TableRequest())
-        if self._alone_since is None:
+        if self._alone_since is None or not self._federated():
             self._alone_since = now
-        waited = now - self._alone_since >= settings.found_after
-        if waited and senior == core.me and len(core.lives) >= settings.founders:
+        if inside or shown or core.oldest:
+            return  # somebody has one, and tells of it when asked
+        # Of several zones without a table the first one founds it; the others wait longer.
+        first = not core.tier or core.tier[0][0] == core.zone
+        patience = settings.found_after * (1 if first else OTHERS_WAIT)
+        turn = senior == core.me and len(core.lives) >= settings.founders > 0
+        if turn and now - self._alone_since >= patience:
             self._found(now)
+
+    def _federated(self) -> bool:
+        """Whether delegates of this zone have had a look at the others."""
+        zones = self._core.zones
+        return zones is None or bool(zones.zones())
 
     def _senior(self) -> NodeId | None:
         view = self._core.base.view
@@ -60,7 +77,7 @@ class Founder:
     def _found(self, now: float) -> None:
         core, settings = self._core, self._core.settings
         servers = tuple(core.server(name) for name in core.ring)[:MOST]
-        number = 1 + core.rng.getrandbits(62)
+        number = max(int(now * 1000.0), 1) << 20 | core.rng.getrandbits(20)  # the older is less
         table = TableKnown(number, settings.shard_bits, settings.replicas, servers)
         self._join(table, now, founded=True)
         others = [name for name in core.lives if name != core.me]

@@ -63,3 +63,7 @@ class Steward:
                 if reign is not None:
                     reign.begun_at = now
                     self._leader.thaw(reign)
+
+    def reset(self) -> None:
+        """This node left the table."""
+        self._handing.clear()

@@ -373,3 +373,9 @@ class Leader:
                 self._touch(reign, key)
             if not reign.inflight:
                 self._drained(reign.shard, now)
+
+    def reset(self) -> None:
+        """This node left the table."""
+        self._touched.clear()
+        self._fresh.clear()
+        self._batches.clear()

@@ -92,7 +92,8 @@ class Dht(OverlayProtocol):
     ) -> None:
         super().__init__(me, effects, rng, config)
         self._core = Core(me, effects, rng, config, base, zones, may, here)
-        self._parts = Parts(self._core, self._on_table)
+        self._parts = Parts(self._core, self._on_table, self._leave_table)
+        self._retired = False
 
     # -- what siblings and the application see ----------------------------------------------------
 
@@ -163,6 +164,7 @@ class Dht(OverlayProtocol):
     def retire(self, now: float) -> None:
         """Offer storage no more: others take over this node's shards while it still runs."""
         self._running(now)
+        self._retired = True
         base = self._core.base
         if DHT in base.view.attributes(self.me):
             base.remove_attribute(DHT, now)
@@ -206,12 +208,14 @@ class Dht(OverlayProtocol):
     def _offer(self, now: float) -> None:
         """Tell the zone that this node keeps keys, and which life of it does."""
         core = self._core
-        if not core.settings.serve or core.stopped:
+        if not core.settings.serve or core.stopped or self._retired:
             return
         roles = core.base.view.roles(self.me)
         if DHT not in roles:
             core.base.set_attribute(ROLES, ",".join((*roles, DHT)), now)
-        core.base.set_attribute(DHT, f"{core.life:x}", now)
+        shown = f"{core.life:x}:{core.number:x}"
+        if core.base.view.attributes(self.me).get(DHT) != shown:
+            core.base.set_attribute(DHT, shown, now)
 
     def _on_table(self, now: float) -> None:
         """The table is known: sit down in the groups of its founding."""
@@ -222,10 +226,26 @@ class Dht(OverlayProtocol):
             for number in range(1 << founding.table.bits):
                 if number not in core.shards and core.is_me(founding.group(number)):
                     core.shard(number, now)
+        core.vault.after(self._offer, now)
         self._parts.watches.renew(now)
         if core.settings.serve and BEAT not in core.timers:
             core.timers.set(BEAT, now + core.settings.compare * (0.5 + 0.5 * self.rng.random()))
         self._parts.review_soon(now)
+
+    def _leave_table(self, now: float) -> None:
+        """All of this node's shards are in an older table: begin there as somebody new."""
+        core = self._core
+        self._parts.reset(now)
+        for shard in core.shards.values():
+            core.vault.drop_shard(shard.id)
+        core.shards.clear()
+        core.table = core.founding = None
+        core.life = 1 + self.rng.getrandbits(62)
+        core.vault.put_self(core.life)
+        core.vault.drop_table()
+        self._offer(now)
+        core.look()
+        self._parts.founder.begin(now)
 
     def on_stop(self, now: float) -> None:
         """Stop; who waits is told. The membership says goodbye, so others take over at once."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sized
 
+from overlay.ids import NodeId
 from overlay.protocol import Handler, Message
 from protocols.dht.accepting import Acceptor
+from protocols.dht.binding import Binder
 from protocols.dht.changing import Changer
 from protocols.dht.comparing import Comparer
 from protocols.dht.coordinating import Coordinator
@@ -23,6 +25,8 @@ from protocols.dht.messages import (
     Activate,
     Activated,
     Beat,
+    Bind,
+    Bound,
     Changed,
     Confirm,
     Confirmed,
@@ -52,6 +56,7 @@ from protocols.dht.routes import Routes
 from protocols.dht.serving import Desk
 from protocols.dht.shard import Shard
 from protocols.dht.shelf import Record
+from protocols.dht.uniting import Union
 from protocols.dht.watching import Watches
 from protocols.dht.zoning import Zoning
 
@@ -59,9 +64,14 @@ REVIEW, PROPOSE, SWEEP = "review", "propose", "sweep"
 
 
 class Parts:
-    """One of each. `on_table` hears that a table is known."""
+    """One of each. `on_table` hears that a table is known, `leave_table` that it is given up."""
 
-    def __init__(self, core: Core, on_table: Callable[[float], None]) -> None:
+    def __init__(
+        self,
+        core: Core,
+        on_table: Callable[[float], None],
+        leave_table: Callable[[float], None],
+    ) -> None:
         self.core = core
         self.acceptor = Acceptor(core, self._depose, self._on_adopted)
         self.desk = Desk(core, lambda result: self.coordinator.on_result(result))
@@ -77,16 +87,19 @@ class Parts:
         self.zoning = Zoning(core)
         self.locator = Locator(core, self.propose_soon)
         self.proposer = Proposer(core, self.changer, self.locator)
-        self.founder = Founder(core, on_table)
+        self.founder = Founder(core, on_table, self.zoning.tables)
+        self.binder = Binder(core, self.zoning.tables, self._on_bound)
+        self.union = Union(core, self.changer, self.binder, leave_table)
         self.routes = Routes(core, self._on_way)
         self.watches = Watches(core, self.routes)
         self.coordinator = Coordinator(core, self.acceptor, self.leader, self.routes)
+        self.desk.submit = self.coordinator.submit
 
     def handlers(self) -> Mapping[type[Message], Handler]:
         """One for each message of the table in the package's docstring."""
         return {
             Request: self.desk.on_request,
-            Reply: self.coordinator.on_reply,
+            Reply: self._on_reply,
             Confirm: self.acceptor.on_confirm,
             Confirmed: self.coordinator.on_confirmed,
             Prepare: self.acceptor.on_prepare,
@@ -109,11 +122,22 @@ class Parts:
             Differs: self.comparer.on_differs,
             TableRequest: self.founder.on_table_request,
             TableKnown: self.founder.on_table_known,
+            Bind: self.binder.on_bind,
+            Bound: self.binder.on_bound,
             Locate: self.locator.on_locate,
             Located: self.locator.on_located,
             Watch: self.watches.on_watch,
             Changed: self.watches.on_changed,
         }
+
+    def reset(self, now: float) -> None:
+        """This node left the table: nobody is left waiting for what it did there."""
+        for shard in self.core.shards.values():
+            self._depose(shard, now)
+        for part in (self.changer, self.leader, self.elector, self.steward, self.copier):
+            part.reset()
+        self.routes.clear()
+        self.coordinator.begin_again(now)
 
     # -- what they tell each other ----------------------------------------------------------------
 
@@ -136,6 +160,14 @@ class Parts:
     def _on_drained(self, shard: Shard, now: float) -> None:
         self.changer.on_drained(shard, now)
         self.steward.on_drained(shard, now)
+
+    def _on_reply(self, src: NodeId, message: Reply, now: float) -> None:
+        self.coordinator.on_reply(src, message, now)
+        if len(self.union):
+            self.union.on_reply(src, message, now)
+
+    def _on_bound(self, now: float) -> None:
+        self.sweep_soon(now)
 
     def _on_committed(self, shard: Shard, key: bytes, record: Record) -> None:
         self.watches.on_committed(shard, key, record)
@@ -171,13 +203,14 @@ class Parts:
             core.timers.set(PROPOSE, now + core.settings.settle)
         if core.table is not None:
             self.elector.review(now)
-            self.steward.review(now)
-            self.propose_soon(now)
             self.sweep_soon(now)
+            if not self.union.review(now):
+                self.steward.review(now)
+                self.propose_soon(now)
 
     def propose(self, now: float) -> None:
         """Change groups that are not as they should be."""
-        if self.core.table is not None:
+        if self.core.table is not None and not self.union.older():
             self.proposer.review(now)
             if self.proposer.left:
                 self.propose_soon(now)
@@ -190,6 +223,9 @@ class Parts:
         self.elector.resend(now)
         self.changer.resend(now)
         self.steward.resend(now)
+        if self.core.table is not None and self.union.older():
+            self.union.review(now)
+            self.sweep_soon(now)
         waiting: tuple[Sized, ...] = (
             *(self.coordinator, self.leader, self.elector, self.changer, self.steward),
         )

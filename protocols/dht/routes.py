@@ -93,6 +93,9 @@ class Routes:
         if not peers:
             return
         peer = peers[search.tries % len(peers)]
+        known = core.known_group(number)
+        if known is not None:
+            core.meet(known)
         search.tries += 1
         core.counts.route_requests += 1
         core.effects.send(peer, RouteRequest(core.number, number, core.me, core.here(), 1))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from overlay.errors import LocalProtocolError
 from overlay.ids import NodeId
 from protocols.dht.core import BATCH_BYTES, BATCH_ITEMS, Core
 from protocols.dht.electing import Elector
-from protocols.dht.interface import READ, READS, WRITE, Status
+from protocols.dht.interface import READ, READS, WRITE, Answer, Operation, Outcome, Status
 from protocols.dht.leading import Asker, Leader
 from protocols.dht.messages import BUSY, MOVED, Op, Reply, Request, Result, Route
 
@@ -38,6 +39,7 @@ class Desk:
         self._local = local
         self.leader: Leader  # set once: they call each other
         self.elector: Elector
+        self.submit: Callable[[Operation, Answer, float], None]
         self._seen: dict[tuple[NodeId, int], Seen] = {}
         self._replies: dict[NodeId, list[Result]] = {}
 
@@ -81,6 +83,9 @@ class Desk:
 
     def _do(self, asker: Asker, op: Op, now: float, seen: Seen | None = None) -> None:
         core = self._core
+        if not op.ballot:
+            self._proxy(asker, op, now, seen)
+            return
         shard = core.shards.get(op.shard)
         reign = None if shard is None else shard.reign
         if shard is not None and reign is not None and reign.ballot == op.ballot:
@@ -102,6 +107,22 @@ class Desk:
             # An earlier process of this node may have done it, and nobody here remembers.
             reason = "the leader restarted"
             self._answer(asker.name, Result(op.id, Status.UNKNOWN, reason=reason))
+
+    def _proxy(self, asker: Asker, op: Op, now: float, seen: Seen | None) -> None:
+        """Ask on behalf of a node that keeps no keys: this one is its access point."""
+        if seen is not None:
+            seen.results[op.id] = None
+        self._core.counts.proxied += 1
+
+        def answer(outcome: Outcome) -> None:
+            status, applied, value, reason = outcome
+            self.tell(asker, Result(op.id, status, applied, value, reason[:256]))
+
+        operation = Operation(op.kind, op.key, op.value, op.expected, op.ttl / 1000.0)
+        try:
+            self.submit(operation, answer, now)
+        except LocalProtocolError as error:
+            answer(Outcome(Status.REFUSED, reason=str(error)))
 
     # -- results ----------------------------------------------------------------------------------
 

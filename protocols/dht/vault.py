@@ -85,6 +85,14 @@ class Vault:
             kept = KeptShard(group, promised, next_ballot, next_group)
             self._put(SHARD + shard.to_bytes(4, "big"), self._encode(kept))
 
+    def drop_shard(self, shard: int) -> None:
+        """A shard of a table that this node left."""
+        self._put(SHARD + shard.to_bytes(4, "big"), None)
+
+    def drop_table(self) -> None:
+        """It belongs to none."""
+        self._put(TABLE, None)
+
     def put_record(self, shard: int, key: bytes, record: Record, left: int) -> None:
         """A record that it accepted."""
         if self.durable:

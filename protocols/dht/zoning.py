@@ -29,8 +29,8 @@ class Zoning:
     def review(self, now: float) -> bool:
         """Tell and read; true when the tier changed."""
         self._tell(now)
-        tier = self._read()
         core = self._core
+        tier, core.oldest = self._read()
         if tier == core.tier:
             return False
         before, after = dict(core.tier), dict(tier)
@@ -59,7 +59,9 @@ class Zoning:
             self._slices, len(core.lives), settings.slice_size, settings.slice_slack
         )
         shown = f"{self._slices}:{core.number:x}"
-        told = ",".join(f"{zone}={slices}" for zone, slices in self._computed())
+        oldest = min(self.tables().values(), default=0)
+        zones_told = ",".join(f"{zone}={slices}" for zone, slices in self._computed())
+        told = f"{oldest:x};{zones_told}"
         try:
             if management.view.attributes(core.me).get(DHT) != shown:
                 management.set_attribute(DHT, shown, now)
@@ -106,21 +108,26 @@ class Zoning:
 
     # -- a member ---------------------------------------------------------------------------------
 
-    def _read(self) -> Tier:
+    def _read(self) -> tuple[Tier, int]:
         core = self._core
         delegates = () if core.zones is None else core.zones.delegates
         for name in delegates:
             said = core.base.view.attributes(name).get(TIER)
             if isinstance(said, str):
                 return read_tier(said)
-        return core.tier if delegates else ()
+        return (core.tier, core.oldest) if delegates else ((), 0)
 
 
-def read_tier(said: str) -> Tier:
-    """What a delegate told; what cannot be read is left out."""
+def read_tier(said: str) -> tuple[Tier, int]:
+    """What a delegate told, and the oldest table it knows of; what cannot be read is left out."""
     found: dict[Scope, int] = {}
-    for word in said.split(","):
+    number, _, words = said.partition(";")
+    try:
+        oldest = max(int(number, 16), 0)
+    except ValueError:
+        oldest = 0
+    for word in words.split(","):
         zone, _, slices = word.rpartition("=")
         if zone and slices.isascii() and slices.isdigit() and 0 < int(slices) <= MOST_SLICES:
             found[zone] = int(slices)
-    return tuple(sorted(found.items()))
+    return tuple(sorted(found.items())), oldest
