@@ -6,7 +6,7 @@ from nodes.scenarios.dht_federation import Federation
 from nodes.scenarios.dht_world import SETTLING
 from nodes.scenarios.registry import scenario
 from overlay.scenario import Scenario, Stage, Until
-from protocols.dht import Dht
+from protocols.dht import Dht, Kind, Operation, Status
 
 
 @scenario("dht-zones", nodes=9, both_worlds=False)
@@ -73,3 +73,43 @@ def zone_apart(stage: Stage) -> Scenario:
     stage.heal()
     yield from store.load(30)
     yield from store.finish()
+
+
+@scenario("dht-clients", nodes=9, both_worlds=False)
+def clients(stage: Stage) -> Scenario:
+    """A zone that keeps nothing asks through servers of others, some of which crash."""
+    store = Federation(stage, ("a", "b"), clients=("x",))
+    yield from store.start()
+    yield from store.load(40)
+    for _ in range(2):
+        victim = stage.rng.choice(store.servers())
+        store.crash(victim)
+        yield from store.load(50)
+        yield store.settled()
+        stage.restart(victim)
+        yield from store.load(20)
+        yield store.settled()
+    yield from store.finish()
+    asked = [store.dht(name).counts for name in store.by_zone["x"]]
+    assert all(one.done > 0 for one in asked)
+
+
+@scenario("dht-tables-meet", nodes=6, both_worlds=False)
+def tables_meet(stage: Stage) -> Scenario:
+    """Two zones that never met have a table each; when they meet, one has all the keys."""
+    store = Federation(stage, ("a", "b"))
+    stage.partition([store.by_zone["a"], store.by_zone["b"]])
+    for name in store.members:
+        stage.start(name, store.recipe(name))
+    tables = [store.dht(name) for name in store.members]
+    yield Until(lambda: all(one.table for one in tables), SETTLING, "two tables")
+    keys = {zone: [b"%s%d" % (zone.encode(), at) for at in range(12)] for zone in "ab"}
+    for zone, of_zone in keys.items():
+        for key in of_zone:
+            store.ask(store.by_zone[zone][0], Operation(Kind.PUT, key, b"value of " + key))
+            yield store.quiet()
+    assert all(one.status is Status.DONE for one in store.outcomes)
+    stage.heal()
+    yield store.settled()
+    yield from store.read_all([*keys["a"], *keys["b"]])
+    store.history.check()

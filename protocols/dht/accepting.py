@@ -187,7 +187,8 @@ class Acceptor:
     def take(self, shard: Shard, entry: Entry, now: float) -> None:
         """Keep one write, unless a later one of that key is here."""
         old = shard.shelf.records.get(entry.key)
-        if old is None or (old.ballot, old.sequence) < (entry.ballot, entry.sequence):
+        stamp = (entry.ballot, entry.sequence)
+        if stamp > (shard.floor if old is None else old.stamp):
             expires = expiry(entry.ttl, now)
             record = shard.shelf.put(entry.key, entry.value, entry.ballot, entry.sequence, expires)
             self._core.vault.put_record(shard.id, entry.key, record, entry.ttl)

@@ -23,16 +23,21 @@ class Comparer:
         self._core = core
         self._copier = copier
         self._elector = elector
+        self._said: dict[int, int] = {}  # the digest of each shard in the last beat
+        self._same: dict[int, dict[NodeId, None]] = {}  # who had it, too
 
     def beat(self, now: float, *, full: bool) -> None:
         """Tell every follower the state of the shards that it follows this node in."""
         core = self._core
         trees: dict[NodeId, list[int]] = {}
+        self._said, self._same = {}, {}
         for shard in core.shards.values():
             if shard.reign is None:
                 continue
             part = mixed(shard.id, shard.reign.ballot, shard.shelf.digest)
             branch = shard.id % BRANCHES
+            if shard.shelf.removed:
+                self._said[shard.id] = shard.shelf.digest
             for member in shard.group.members:
                 if member.name != core.me:
                     tree = trees.get(member.name)
@@ -89,9 +94,12 @@ class Comparer:
                 self._elector.stand([shard], now)
             elif shard.group.place(src) < 0 or not shard.seated:
                 core.tell_group(src, shard)
-        if not message.branches:
-            return
         differ = frozenset(message.branches)
+        for number in list(self._said):
+            if number % BRANCHES not in differ:
+                self._forget_removed(number, src)
+        if not differ:
+            return
         for shard in list(core.shards.values()):
             reign = shard.reign
             if reign is None or reign.inflight or shard.id % BRANCHES not in differ:
@@ -104,3 +112,18 @@ class Comparer:
                 self._copier.offer(shard, src)
             elif said != (reign.ballot, shard.shelf.digest):
                 self._copier.offer(shard, src)
+
+    def _forget_removed(self, number: int, src: NodeId) -> None:
+        """A key without a value is remembered until every member has heard of its removal: none
+        of them can bring an earlier value back then."""
+        shard = self._core.shards[number]
+        same = self._same.setdefault(number, {})
+        same[src] = None
+        others = [name for name in shard.group.names() if name != self._core.me]
+        reign = shard.reign
+        if reign is None or reign.inflight or any(name not in same for name in others):
+            return
+        if shard.shelf.digest == self._said.pop(number):
+            for key in list(shard.shelf.removed):
+                shard.shelf.drop(key)
+                self._core.vault.drop_record(number, key)

@@ -5,12 +5,16 @@ from __future__ import annotations
 from overlay.errors import LocalProtocolError
 from overlay.ids import NodeId
 from protocols.dht.accepting import Acceptor
+from protocols.dht.binding import Binder
 from protocols.dht.core import BATCH_BYTES, BATCH_ITEMS, Core
+from protocols.dht.groups import Group
 from protocols.dht.interface import READ, READS, WRITE, Answer, Kind, Operation, Outcome, Status
 from protocols.dht.leading import Asker, Leader
 from protocols.dht.messages import BUSY, MOVED, Confirm, Confirmed, Op, Reply, Request, Result
 from protocols.dht.placement import shard_of
 from protocols.dht.routes import Routes, Way
+
+PROXY_PATIENCE = 4  # × retry: an access point tries itself
 
 
 class Open:
@@ -45,14 +49,17 @@ class Open:
 class Coordinator:
     """Keeps each operation until it has exactly one outcome."""
 
-    def __init__(self, core: Core, acceptor: Acceptor, leader: Leader, routes: Routes) -> None:
+    def __init__(
+        self, core: Core, acceptor: Acceptor, leader: Leader, routes: Routes, binder: Binder
+    ) -> None:
         self._core = core
+        self._binder = binder
         self._acceptor = acceptor
         self._leader = leader
         self._routes = routes
         self._open: dict[int, Open] = {}
         self._waiting: dict[int, dict[int, Open]] = {}  # by shard, for its way
-        self._requests: dict[NodeId, list[Op]] = {}
+        self._requests: dict[tuple[NodeId, int], list[Op]] = {}  # by peer and table
         self._confirms: dict[NodeId, list[tuple[int, int, int]]] = {}
         self._ended: list[tuple[Answer, Outcome]] = []
 
@@ -96,7 +103,7 @@ class Coordinator:
         if one.operation.stale_ok and self._read_here(one, now):
             return
         if self._core.table is None:
-            one.wake_at = now + self._core.settings.retry
+            self._ask_through(one, now)
             return
         way = self._routes.find(one.shard, now)
         if way is None:
@@ -106,6 +113,16 @@ class Coordinator:
             self._routes.ask(one.shard, now)
         else:
             self._send(one, way, now)
+
+    def _ask_through(self, one: Open, now: float) -> None:
+        """No table is known here: ask through a server, if one is known."""
+        binder = self._binder
+        if binder.servers:
+            server = binder.servers[0]
+            self._send(one, Way(Group(0, (server,)), 0, server.name), now)
+        else:
+            one.way, one.wake_at = None, now + self._core.settings.retry
+            binder.ask(now)
 
     def _read_here(self, one: Open, now: float) -> bool:
         shard = self._core.shards.get(one.shard)
@@ -143,7 +160,7 @@ class Coordinator:
         if one.reads:
             one.result = None
             one.confirmed = {}
-            if not self._ask_others(one, way, now):
+            if way.ballot and not self._ask_others(one, way, now):
                 self._routes.drop(one.shard, way)
                 one.wake_at = now + core.settings.retry / 4
                 return
@@ -152,10 +169,12 @@ class Coordinator:
         else:
             one.sent = True
         kind, key, value, expected, ttl, _ = one.operation
-        op = Op(one.id, one.shard, way.ballot, kind, key, value, expected, int(ttl * 1000.0))
+        number = one.shard if way.ballot else 0  # only servers know how many shards there are
+        op = Op(one.id, number, way.ballot, kind, key, value, expected, int(ttl * 1000.0))
         core.effects.at_tick_end(self.flush)
         if way.leader != core.me:
-            self._requests.setdefault(way.leader, []).append(op)
+            table = core.number if way.ballot else self._binder.table
+            self._requests.setdefault((way.leader, table), []).append(op)
             return
         shard = core.shards.get(one.shard)
         if shard is None or shard.reign is None or shard.reign.ballot != way.ballot:
@@ -190,17 +209,17 @@ class Coordinator:
         """Send what this tick brought together, and tell the application what ended."""
         core = self._core
         requests, self._requests = self._requests, {}
-        for name, ops in requests.items():
+        for (name, table), ops in requests.items():
             portion: list[Op] = []
             size = 0
             for op in ops:
                 more = len(op.key) + len(op.value) + len(op.expected)
                 if portion and (size + more > BATCH_BYTES or len(portion) >= BATCH_ITEMS):
-                    self._request(name, portion)
+                    self._request(name, table, portion)
                     portion, size = [], 0
                 portion.append(op)
                 size += more
-            self._request(name, portion)
+            self._request(name, table, portion)
         confirms, self._confirms = self._confirms, {}
         for name, asked in confirms.items():
             for start in range(0, len(asked), BATCH_ITEMS):
@@ -210,10 +229,10 @@ class Coordinator:
         for answer, outcome in ended:
             answer(outcome)
 
-    def _request(self, name: NodeId, ops: list[Op]) -> None:
+    def _request(self, name: NodeId, table: int, ops: list[Op]) -> None:
         core = self._core
         floor = next(iter(self._open), core.next_id())
-        core.effects.send(name, Request(core.number, core.life, floor, tuple(ops)))
+        core.effects.send(name, Request(table, core.life, floor, tuple(ops)))
 
     # -- answers ----------------------------------------------------------------------------------
 
@@ -301,12 +320,11 @@ class Coordinator:
                     self._begin(one, now)
             elif one.way is None:
                 self._routes.ask(one.shard, now)
-            elif now - one.sent_at >= settings.retry:
+            elif now - one.sent_at >= settings.retry * (1 if one.way.ballot else PROXY_PATIENCE):
                 place = one.way.group.place(one.way.leader)
                 if core.reachable(one.way.group.members[place], now):
                     if one.reads and one.attempts > 1:
-                        self._routes.drop(one.shard, one.way)
-                        self._begin(one, now)
+                        self._leaderless(one, now)
                     else:
                         self._send(one, one.way, now)
                 else:
@@ -314,7 +332,10 @@ class Coordinator:
 
     def _leaderless(self, one: Open, now: float) -> None:
         assert one.way is not None
-        self._routes.drop(one.shard, one.way)
+        if one.way.ballot:
+            self._routes.drop(one.shard, one.way)
+        else:
+            self._binder.drop(one.way.leader)
         if one.reads or not one.sent:
             self._begin(one, now)
         else:

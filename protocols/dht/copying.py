@@ -129,6 +129,7 @@ class Copier:
             own = shelf.records[key]
             return own.ballot == message.ballot and own.sequence > message.upto
 
+        shard.floor = max(shard.floor, (message.ballot, message.upto))
         for key in shelf.keys_in(message.leaves):
             if key not in rows and not newer(key):
                 shelf.drop(key)

@@ -231,12 +231,17 @@ class Leader:
         self._core.counts.served += len(waiting)
         self._write(reign, key, value, expires if value is not None else 0.0, waiting, now)
 
-    def expire(self, shard: Shard, key: bytes, now: float) -> None:
-        """Remove a value whose time is over, as any other write does."""
-        reign = shard.reign
-        if reign is not None and not reign.frozen and key not in reign.inflight:
-            self._core.counts.expired += 1
-            self._write(reign, key, None, 0.0, [], now)
+    def expire(self, now: float) -> None:
+        """Remove the values whose time is over, as any other write does."""
+        for shard in self._core.shards.values():
+            reign = shard.reign
+            if reign is None or reign.frozen or reign.recovering or not shard.shelf.expiring:
+                continue
+            due = [key for key, at in shard.shelf.expiring.items() if at <= now]
+            for key in due:
+                if key not in reign.inflight and key not in reign.queued:
+                    self._core.counts.expired += 1
+                    self._write(reign, key, None, 0.0, [], now)
 
     # -- writes -----------------------------------------------------------------------------------
 

@@ -340,6 +340,7 @@ class Dht(OverlayProtocol):
         stored = sum(shard.shelf.bytes for shard in core.shards.values())
         parts.leader.stored = stored
         parts.watches.forget_silent(now)
+        parts.leader.expire(now)
         parts.comparer.beat(now, full=stored > core.settings.node_bytes)
         parts.review(now)
 

@@ -92,7 +92,7 @@ class Parts:
         self.union = Union(core, self.changer, self.binder, leave_table)
         self.routes = Routes(core, self._on_way)
         self.watches = Watches(core, self.routes)
-        self.coordinator = Coordinator(core, self.acceptor, self.leader, self.routes)
+        self.coordinator = Coordinator(core, self.acceptor, self.leader, self.routes, self.binder)
         self.desk.submit = self.coordinator.submit
 
     def handlers(self) -> Mapping[type[Message], Handler]:

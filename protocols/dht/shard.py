@@ -18,6 +18,7 @@ class Shard:
 
     __slots__ = (
         "bid",
+        "floor",
         "group",
         "id",
         "idle_since",
@@ -37,6 +38,7 @@ class Shard:
         self.next_ballot = 0  # under which `next_group` was accepted here
         self.next_group: Group | None = None
         self.shelf = Shelf()
+        self.floor = (0, 0)  # writes up to here were compared: what is not kept was removed
         self.reign: Reign | None = None
         self.bid: Bid | None = None
         self.idle_since = now  # when somebody was last heard to lead it, or to want to

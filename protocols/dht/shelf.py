@@ -43,11 +43,13 @@ def mark_of(key: bytes, ballot: int, sequence: int) -> int:
 class Shelf:
     """Keys and their records. The digest of a leaf is the XOR of its marks; so is the whole's."""
 
-    __slots__ = ("bytes", "digest", "leaves", "records")
+    __slots__ = ("bytes", "digest", "expiring", "leaves", "records", "removed")
 
     def __init__(self) -> None:
         self.records: dict[bytes, Record] = {}
         self.leaves: dict[int, int] = {}
+        self.expiring: dict[bytes, float] = {}  # keys whose value ends, and when
+        self.removed: dict[bytes, None] = {}  # keys without a value
         self.digest = 0
         self.bytes = 0
 
@@ -67,6 +69,14 @@ class Shelf:
         self._turn(key, mark)
         self.bytes += _size(key, value)
         self.records[key] = record
+        if expires:
+            self.expiring[key] = expires
+        else:
+            self.expiring.pop(key, None)
+        if value is None:
+            self.removed[key] = None
+        else:
+            self.removed.pop(key, None)
         return record
 
     def drop(self, key: bytes) -> None:
@@ -75,11 +85,15 @@ class Shelf:
         if old is not None:
             self._turn(key, old.mark)
             self.bytes -= _size(key, old.value)
+            self.expiring.pop(key, None)
+            self.removed.pop(key, None)
 
     def clear(self) -> None:
         """Forget everything."""
         self.records.clear()
         self.leaves.clear()
+        self.expiring.clear()
+        self.removed.clear()
         self.digest = self.bytes = 0
 
     def _turn(self, key: bytes, mark: int) -> None:
