@@ -196,14 +196,22 @@ class Coordinator:
         if one.attempts > 1:
             needed = len(names)  # somebody does not answer: ask everybody
         question = (one.id, one.shard, way.ballot)
-        for member in way.group.members:
-            if needed <= 0:
-                break
-            name = member.name
-            if name != way.leader and name != core.me and core.reachable(member, now):
-                self._confirms.setdefault(name, []).append(question)
-                needed -= 1
+        others = [one for one in way.group.members if one.name not in (way.leader, core.me)]
+        if needed < len(others):
+            others.sort(key=lambda one: not core.reachable(one, now))
+        for member in others[: max(needed, 0)]:
+            self._confirms.setdefault(member.name, []).append(question)
         return True
+
+    def _gone(self, one: Open, now: float) -> bool:
+        """Whether who leads is held to be dead: a node of another zone after a long silence."""
+        core = self._core
+        assert one.way is not None
+        member = one.way.group.members[one.way.group.place(one.way.leader)]
+        if member.zone == core.zone:
+            return not core.reachable(member, now)
+        last = max(core.heard.get(member.name, 0.0), one.started)
+        return now - last > core.settings.silence
 
     def flush(self, now: float) -> None:
         """Send what this tick brought together, and tell the application what ended."""
@@ -311,7 +319,7 @@ class Coordinator:
 
     def sweep(self, now: float) -> None:
         """Try again what nobody answered, and end what took too long."""
-        core, settings = self._core, self._core.settings
+        settings = self._core.settings
         for one in list(self._open.values()):
             if now - one.started > settings.operation_timeout:
                 self._give_up(one)
@@ -321,14 +329,10 @@ class Coordinator:
             elif one.way is None:
                 self._routes.ask(one.shard, now)
             elif now - one.sent_at >= settings.retry * (1 if one.way.ballot else PROXY_PATIENCE):
-                place = one.way.group.place(one.way.leader)
-                if core.reachable(one.way.group.members[place], now):
-                    if one.reads and one.attempts > 1:
-                        self._leaderless(one, now)
-                    else:
-                        self._send(one, one.way, now)
-                else:
+                if self._gone(one, now) or (one.reads and one.attempts > 1):
                     self._leaderless(one, now)
+                else:
+                    self._send(one, one.way, now)
 
     def _leaderless(self, one: Open, now: float) -> None:
         assert one.way is not None

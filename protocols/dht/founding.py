@@ -43,9 +43,10 @@ class Founder:
         inside = [name for name, (_, table) in core.shown.items() if table]
         chosen = core.rng.sample(inside, min(ASKED_AT_ONCE, len(inside)))
         senior = self._senior()
-        if core.zones is not None:
+        shown: list[NodeId] = []
+        if core.zones is not None and settings.serve:  # others ask through a server
             chosen += [name for name in core.zones.delegates if name != core.me]
-        shown = [name for name in self._tables() if name != core.me]
+            shown += [name for name in self._tables() if name != core.me]
         chosen += core.rng.sample(shown, min(ASKED_AT_ONCE, len(shown)))
         for name in dict.fromkeys(chosen):
             core.effects.send(name, TableRequest())
