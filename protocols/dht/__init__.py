@@ -44,38 +44,39 @@ remembers the successor group.
 Founding. A table is founded once, by the first server of a zone that knows of no table for
 `found_after`; its groups come from that server's view, and everybody computes them alike.
 
-| tag | message      | sent when                               | the receiver                          |
-|-----|--------------|-----------------------------------------|---------------------------------------|
-| 176 | Request      | operations for a leader, once a tick    | does them, or says who leads          |
-| 177 | Reply        | operations are done, or refused         | answers the application, or tries on  |
-| 178 | Confirm      | a get needs to know who still leads     | compares its promises                 |
-| 179 | Confirmed    | asked                                   | counts                                |
-| 180 | Prepare      | a member wants to lead                  | promises, unless it promised more     |
-| 181 | Promise      | asked                                   | counts; pulls where contents differ   |
-| 182 | Pull         | a leader lacks what a member may have   | sends the records that differ         |
-| 183 | Pulled       | asked                                   | merges                                |
-| 184 | Accept       | a leader writes                         | keeps it, unless it promised more     |
-| 185 | Accepted     | a batch is kept (and on disk)           | commits with a quorum                 |
-| 186 | Offer        | contents are compared, leaf by leaf     | says which leaves differ              |
-| 187 | Want         | asked                                   | copies those leaves                   |
-| 188 | Copy         | wanted                                  | takes what is newer                   |
-| 189 | Decide       | the next group is proposed to the old   | keeps it, and confirms nothing more   |
-| 190 | Decided      | kept                                    | with a majority activates it          |
-| 191 | Activate     | a group was decided; to who is behind   | belongs to it, or leaves the shard    |
-| 192 | Handover     | the preferred leader is back            | prepares                              |
-| 193 | RouteRequest | nobody here knows who leads a shard     | answers, or asks on, three hops most  |
-| 194 | Route        | asked; an operation came to the wrong   | keeps it and goes on                  |
-| 195 | Beat         | each `compare`, to all who follow       | knows that it lives; compares roots   |
-| 196 | Differs      | the root is another                     | offers those shards                   |
-| 197 | TableRequest | a server knows of no table              | tells                                 |
-| 198 | TableKnown   | asked; a table was founded              | takes part                            |
-| 199 | Tier         | slices changed; a member asked          | (from a delegate) places shards anew  |
-| 200 | Locate       | a leader wants members of another zone  | names them from its ring              |
-| 201 | Located      | asked                                   | proposes groups                       |
-| 202 | Bind         | a client needs an access point          | (delegate) names a server             |
-| 203 | Bound        | asked                                   | asks through that server              |
-| 204 | Watch        | a watcher, each `watch_renew`           | tells each committed change           |
-| 205 | Changed      | a watched key has another value         | tells the application                 |
+| tag | message      | sent when                               | the receiver                      |
+|-----|--------------|-----------------------------------------|-----------------------------------|
+| 176 | Request      | operations for a leader, once a tick    | does them, or says who leads      |
+| 177 | Reply        | operations are done, or refused         | answers, or tries elsewhere       |
+| 178 | Confirm      | a get needs to know who still leads     | compares its promises             |
+| 179 | Confirmed    | asked                                   | counts                            |
+| 180 | Prepare      | a member wants to lead                  | promises, unless it promised more |
+| 181 | Promise      | asked                                   | counts; pulls what differs        |
+| 182 | Pull         | a leader lacks what a member may have   | sends the records that differ     |
+| 183 | Pulled       | asked                                   | merges                            |
+| 184 | Accept       | a leader writes                         | keeps it, unless it promised more |
+| 185 | Accepted     | a batch is kept (and on disk)           | commits with a quorum             |
+| 186 | Offer        | contents are compared, leaf by leaf     | says which leaves differ          |
+| 187 | Want         | asked                                   | copies those leaves               |
+| 188 | Copy         | wanted                                  | has the same leaves then          |
+| 189 | Decide       | the next group is proposed to the old   | keeps it, confirms nothing more   |
+| 190 | Decided      | kept                                    | with a majority activates it      |
+| 191 | Activate     | a group was decided; to who is behind   | belongs to it, or forgets         |
+| 192 | Handover     | the preferred leader is back            | prepares                          |
+| 193 | RouteRequest | nobody here knows who leads a shard     | answers, or asks on               |
+| 194 | Route        | asked; an operation came to the wrong   | keeps it and goes on              |
+| 195 | Beat         | each `compare`, to all who follow       | knows that it lives; compares     |
+| 196 | Differs      | a beat came                             | offers the shards that differ     |
+| 197 | TableRequest | a server knows of no table              | tells                             |
+| 198 | TableKnown   | asked; a table was founded              | takes part                        |
+| 199 | TierMessage  | slices changed; a member asked          | places shards anew                |
+| 200 | Locate       | a leader needs servers of another zone  | names them from its ring          |
+| 201 | Located      | asked                                   | proposes groups                   |
+| 202 | Bind         | a client needs an access point          | (delegate) names servers          |
+| 203 | Bound        | asked                                   | asks through one of them          |
+| 204 | Watch        | a watcher, each `watch_renew`           | tells each committed change       |
+| 205 | Changed      | a watched key has another value         | tells the application             |
+| 206 | Activated    | it belongs to that group now            | is told no more                   |
 
 Durability. In memory, what is acknowledged survives any minority of its group. With
 `storage = "sqlite"` promises, records and groups are on disk before anything is said about them,
@@ -95,3 +96,29 @@ Departs from §2.2, as PAPER-NOTES says: the UTR takes a salted hash; lateral re
 key; several points for each slice. Departs from §2.1 by hashing to `shard_bits` bits. The paper
 has no consistency: this one is per-shard consensus with leaders and versioned groups.
 """
+
+from protocols.dht.config import DhtSettings
+from protocols.dht.events import (
+    MajorityLost,
+    RebalancingProgressed,
+    StorageZoneAdded,
+    StorageZoneRemoved,
+    TableJoined,
+)
+from protocols.dht.interface import Kind, Operation, Outcome, Status, Whereabouts
+from protocols.dht.machine import Dht
+
+__all__ = [
+    "Dht",
+    "DhtSettings",
+    "Kind",
+    "MajorityLost",
+    "Operation",
+    "Outcome",
+    "RebalancingProgressed",
+    "Status",
+    "StorageZoneAdded",
+    "StorageZoneRemoved",
+    "TableJoined",
+    "Whereabouts",
+]
