@@ -8,6 +8,8 @@ from overlay.host import Host, Recipe
 from overlay.net.addresses import parse_endpoint
 from overlay.protocol import Scope
 from protocols.beacon import Beacon, BeaconSettings
+from protocols.dht.config import DhtSettings
+from protocols.dht.machine import Dht
 from protocols.echo import Echo, EchoConfig
 from protocols.gateways import Gateways, GatewaysSettings
 from protocols.membership import Membership, MembershipSettings
@@ -31,6 +33,7 @@ def peer(config: NodeConfig) -> Recipe:
         add_time(host, config, base)
         zones = add_zones(host, zone_setup(host, config), base)
         add_topics(host, zone, config, base)
+        add_dht(host, config, base, zones)
         add_beacon(host, config, base, zones)
 
     return add_protocols
@@ -82,6 +85,19 @@ def add_topics(host: Host, zone: Scope, config: NodeConfig, base: Membership) ->
         book=host.protocol(Gateways),
         may=CertifiedRights(host.surroundings.rights_of).may_use,
         overlay_time=host.protocol(TimeSync).overlay_time,
+    )
+
+
+def add_dht(host: Host, config: NodeConfig, base: Membership, zones: Zones) -> None:
+    """Let a member keep keys of the hash table, and use it."""
+    around = host.surroundings
+    host.add(
+        Dht,
+        config.section(DhtSettings),
+        base=base,
+        zones=zones,
+        may=CertifiedRights(around.rights_of).may_use_table,
+        here=around.here,
     )
 
 

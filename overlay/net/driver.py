@@ -392,6 +392,13 @@ class Driver:
         finally:
             self._after_call()
 
+    def call_later(self, command: Callable[..., T], *args: Any) -> T:
+        """Run a command whose sending may wait for the next tick: one of many, from many tasks."""
+        try:
+            return self.host.call(command, *args, now=self.now())
+        finally:
+            self._alarm.ring()
+
     def _after_call(self) -> None:
         if self._in_tick or not self._ran or self._router.closed:
             return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from overlay.config import Settings, bounded
+from overlay.config import Settings, because, bounded
 from overlay.errors import ConfigError
 
 
@@ -12,9 +12,11 @@ class DhtSettings(Settings, frozen=True, kw_only=True):
     """The defaults are those of a LAN."""
 
     # -- who keeps what ---------------------------------------------------------------------------
-    serve: bool = True  # keep keys of others; false: only ask
-    storage: Literal["memory", "sqlite"] = "memory"
-    # sqlite: acknowledged when it is on disk, in the node's state folder
+    serve: Annotated[bool, because("keep keys of others; false: only ask")] = True
+    storage: Annotated[
+        Literal["memory", "sqlite"],
+        because("sqlite: a write is acknowledged when it is on disk, in the state folder"),
+    ] = "memory"
     replicas: Annotated[
         int, bounded("copies", 1, 7, "in the shard's zone: a minority of them may fail at once")
     ] = 3
@@ -87,7 +89,7 @@ class DhtSettings(Settings, frozen=True, kw_only=True):
     ] = 64
 
     # -- ways -------------------------------------------------------------------------------------
-    direct: bool = True  # false: requests take the overlay's links, hop by hop
+    direct: Annotated[bool, because("false: requests take the overlay's links, hop by hop")] = True
 
     def check(self) -> None:
         """See that the times fit into each other."""
