@@ -8,8 +8,7 @@ from overlay.host import Host, Recipe
 from overlay.net.addresses import parse_endpoint
 from overlay.protocol import Scope
 from protocols.beacon import Beacon, BeaconSettings
-from protocols.dht.config import DhtSettings
-from protocols.dht.machine import Dht
+from protocols.dht import Dht, DhtSettings
 from protocols.echo import Echo, EchoConfig
 from protocols.gateways import Gateways, GatewaysSettings
 from protocols.membership import Membership, MembershipSettings
@@ -89,7 +88,7 @@ def add_topics(host: Host, zone: Scope, config: NodeConfig, base: Membership) ->
 
 
 def add_dht(host: Host, config: NodeConfig, base: Membership, zones: Zones) -> None:
-    """Let a member keep keys of the hash table, and use it."""
+    """Let a member keep keys of the table, and ask."""
     around = host.surroundings
     host.add(
         Dht,

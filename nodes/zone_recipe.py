@@ -15,7 +15,6 @@ from overlay.host import Host, Recipe
 from overlay.ids import NodeId
 from overlay.protocol import Scope
 from overlay.security.rights import Rights
-from protocols.dht.interface import READ
 from protocols.gateways import Gateways, GatewaysSettings
 from protocols.gateways.interface import May
 from protocols.membership.attributes import Value
@@ -43,7 +42,7 @@ def _topic_right(rights: Rights, what: str, topic: str) -> bool:
 
 
 class CertifiedRights:
-    """What names may do, as far as their certificates are known: join, be, use topics and table.
+    """What names may do, as far as their certificates are known: join, be, and use topics.
 
     A name that never linked to this node has shown no certificate here: the member that let it
     in has seen it. Whoever may join some zone may be its delegate, or may be a supervisor, may
@@ -73,11 +72,11 @@ class CertifiedRights:
         return rights is None or _topic_right(rights, what, topic)
 
     def may_use_table(self, name: NodeId, what: str) -> bool:
-        """Whether a node may "read" or "write" the hash table."""
+        """Whether a node may "read" or "write" keys of the hash table."""
         rights = self._rights_of(name)
         if rights is None:
             return True
-        return rights.may_read_dht() if what == READ else rights.may_write_dht()
+        return rights.may_read_dht() if what == "read" else rights.may_write_dht()
 
 
 def _nowhere() -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from overlay.errors import ConfigError
 from overlay.scenario import Script
 from overlay.sim import NetworkModel, Rule
 
-NOT_SCENARIOS = ("campaign", "registry", "running", "topic_history", "topic_world")
+NOT_SCENARIOS = ("campaign", "registry", "running", "topic_history", "topic_world", "dht_world")
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ class DhtSettings(Settings, frozen=True, kw_only=True):
     """The defaults are those of a LAN."""
 
     # -- who keeps what ---------------------------------------------------------------------------
-    serve: Annotated[bool, because("keep keys of others; false: only ask")] = True
+    serve: Annotated[bool, because("keep keys of the table; false: only ask others")] = False
     storage: Annotated[
         Literal["memory", "sqlite"],
         because("sqlite: a write is acknowledged when it is on disk, in the state folder"),

@@ -23,8 +23,9 @@ class Founder:
 
     def begin(self, now: float) -> None:
         """Look for a table, until one is known."""
-        self._alone_since = now
-        self._core.timers.set(FOUND, now)
+        if FOUND not in self._core.timers:
+            self._alone_since = now
+            self._core.timers.set(FOUND, now)
 
     def on_alarm(self, now: float) -> None:
         """Ask around; found a table when it is this node's turn and nobody knows of any."""

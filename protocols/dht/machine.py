@@ -185,6 +185,8 @@ class Dht(OverlayProtocol):
         """Begin an operation; see `HashTable`."""
         self._running(now)
         self._coordinator.submit(operation, answer, now)
+        if self._core.table is None:
+            self._founder.begin(now)
         self._sweep_soon(now)
 
     def where(self, key: bytes) -> Whereabouts:
@@ -232,12 +234,10 @@ class Dht(OverlayProtocol):
                 shelf.put(key, record.value, record.ballot, record.sequence, expires)
         core.vault.after(self._offer, now)
         core.look()
-        if core.table is None:
-            self._founder.begin(now)
-        else:
+        if core.table is not None:
             self._on_table(now)
-        core.timers.set(BEAT, now + core.settings.compare * (0.5 + 0.5 * self.rng.random()))
-        self._review_soon(now)
+        elif core.settings.serve:
+            self._founder.begin(now)
 
     def _offer(self, now: float) -> None:
         """Tell the zone that this node keeps keys, and which life of it does."""
@@ -340,6 +340,8 @@ class Dht(OverlayProtocol):
             for number in range(1 << founding.table.bits):
                 if number not in core.shards and core.is_me(founding.group(number)):
                     core.shard(number, now)
+        if core.settings.serve and BEAT not in core.timers:
+            core.timers.set(BEAT, now + core.settings.compare * (0.5 + 0.5 * self.rng.random()))
         self._review_soon(now)
 
     # -- what is due ------------------------------------------------------------------------------
@@ -377,7 +379,8 @@ class Dht(OverlayProtocol):
             self._review(now)
         elif key == FOUND:
             core.look()
-            self._founder.on_alarm(now)
+            if core.settings.serve or len(self._coordinator):
+                self._founder.on_alarm(now)
 
     def _review(self, now: float) -> None:
         """Look at the view again: who serves, who leads, and what should be changed."""

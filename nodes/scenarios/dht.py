@@ -1,0 +1,132 @@
+"""Scenarios of the hash table in one zone: whatever breaks, each key is linearizable."""
+
+from __future__ import annotations
+
+from nodes.scenarios.dht_world import DURABLE, Store
+from nodes.scenarios.registry import scenario
+from overlay.scenario import Scenario, Stage
+from overlay.sim import Delay, Duplicate, Reorder, SimStage
+from protocols.dht import Status
+
+
+@scenario("dht-one-zone", nodes=5)
+def one_zone(stage: Stage) -> Scenario:
+    """Everybody asks for everything, nothing breaks, and nothing is refused."""
+    store = Store(stage)
+    yield from store.start()
+    yield from store.load(40)
+    yield from store.finish()
+    assert all(one.status is Status.DONE for one in store.outcomes)
+
+
+@scenario("dht-crash", nodes=6)
+def crash(stage: Stage) -> Scenario:
+    """Servers crash and come back with nothing, while clients ask."""
+    store = Store(stage)
+    yield from store.start()
+    for _ in range(2):
+        yield from store.load(10)
+        victim = stage.rng.choice(stage.names)
+        store.crash(victim)
+        yield from store.load(40)
+        yield store.settled()
+        yield from store.load(5)
+        stage.restart(victim)
+        yield from store.load(20)
+        yield store.settled()
+    yield from store.finish()
+
+
+@scenario("dht-partition", nodes=6, both_worlds=False)
+def partition(stage: Stage) -> Scenario:
+    """The zone is split: where a majority of a shard is, it goes on; elsewhere it is refused."""
+    store = Store(stage)
+    yield from store.start()
+    for _ in range(2):
+        yield from store.load(8)
+        names = list(store.members)
+        stage.rng.shuffle(names)
+        cut = stage.rng.randint(1, len(names) - 1)
+        stage.partition([names[:cut], names[cut:]])
+        yield from store.load(stage.rng.choice((5, 40, 120)))
+        stage.heal()
+        yield from store.load(15)
+        yield store.settled()
+    yield from store.finish()
+
+
+@scenario("dht-churn", nodes=5)
+def churn(stage: Stage) -> Scenario:
+    """Servers join, leave and crash under load, one after the other."""
+    store = Store(stage)
+    yield from store.start()
+    for step in range(6):
+        yield from store.load(stage.rng.choice((3, 10, 25)))
+        running = [name for name in stage.names if name in store.members]
+        act = stage.rng.random()
+        if act < 0.5 or len(running) < 4:
+            store.join(f"late{step}")
+        elif act < 0.75:
+            store.leave(stage.rng.choice(running))
+        else:
+            store.crash(stage.rng.choice(running))
+        if stage.rng.random() < 0.6:
+            yield from store.load(30)
+            yield store.settled()
+    yield from store.finish()
+
+
+@scenario(
+    "dht-bad-network",
+    nodes=5,
+    faults=(Duplicate(0.2, within=1.0), Reorder(0.2, by=0.1), Delay(0.001, jitter=0.02)),
+)
+def bad_network(stage: Stage) -> Scenario:
+    """Frames are lost, copied and overtaken; servers crash and join meanwhile."""
+    store = Store(stage)
+    yield from store.start()
+    stage.loss(0.1)
+    for step in range(3):
+        yield from store.load(40)
+        if step == 1:
+            store.crash(stage.rng.choice(stage.names))
+        else:
+            store.join(f"late{step}")
+    yield from store.load(40)
+    stage.heal()
+    yield from store.finish()
+
+
+@scenario("dht-pauses", nodes=5, both_worlds=False)
+def pauses(stage: Stage) -> Scenario:
+    """Servers hang for a while and go on as if nothing had happened."""
+    store = Store(stage)
+    yield from store.start()
+    assert isinstance(stage, SimStage)
+    for _ in range(3):
+        yield from store.load(8)
+        victim = stage.rng.choice(stage.names)
+        stage.sim.pause(victim)
+        yield from store.load(stage.rng.choice((5, 60, 150)))
+        stage.sim.resume(victim)
+        yield from store.load(15)
+    yield from store.finish()
+
+
+@scenario("dht-power-cut", nodes=4, both_worlds=False)
+def power_cut(stage: Stage) -> Scenario:
+    """Single servers, then all of them, lose power in the middle of writing: nothing
+    acknowledged is lost."""
+    store = Store(stage, DURABLE)
+    yield from store.start()
+    for victims in (1, 2, len(store.members)):
+        yield from store.load(25)
+        chosen = stage.rng.sample(store.members, victims)
+        for name in chosen:
+            store.crash(name, "power-cut")
+        yield from store.load(stage.rng.choice((0, 20, 60)))
+        for name in chosen:
+            stage.restart(name)
+        yield from store.load(20)
+        yield store.settled()
+    yield from store.finish()
