@@ -13,6 +13,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from nodes.clock import PeerTime
+from nodes.dht import PeerTable
 from nodes.facts import event_facts, link_facts, member_facts
 from nodes.federation import Federation
 from nodes.members import Attributes, Members
@@ -100,6 +101,7 @@ class Peer:
         Federation(self.node)
         TopicService(self.node)
         self.time = PeerTime(self.node)
+        self.dht = PeerTable(self.node)
 
     @classmethod
     def join(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -392,6 +392,13 @@ class Driver:
         finally:
             self._after_call()
 
+    def call_later(self, command: Callable[..., T], *args: Any) -> T:
+        """Run a command whose sending may wait for the next tick: one of many, from many tasks."""
+        try:
+            return self.host.call(command, *args, now=self.now())
+        finally:
+            self._alarm.ring()
+
     def _after_call(self) -> None:
         if self._in_tick or not self._ran or self._router.closed:
             return
@@ -467,8 +474,10 @@ class Driver:
         mine = (self.overlay, self.name, self._life, tuple(self.endpoints), self._trust.certificate)
         return Hello(OLDEST_VERSION, VERSION, *mine)
 
-    def _stored(self, instance: Instance, token: Hashable) -> None:
-        self.host.stored(instance, token, self.now())
+    def _stored(self, batch: Iterable[tuple[Instance, Hashable]]) -> None:
+        now = self.now()
+        for instance, token in batch:
+            self.host.stored(instance, token, now)
         self._after_call()
 
     def status(self) -> DriverStatus:

@@ -1,0 +1,15 @@
+"""The hash table: a real zone beside a dict behind REQ/REP."""
+
+from __future__ import annotations
+
+from bench.dht_real import real
+from bench.report import Options, Report, run_sections
+
+NAME = "dht"
+
+SECTIONS = {"real": real}
+
+
+def run(options: Options) -> Report:
+    """Measure all sections, or those that were asked for."""
+    return run_sections(NAME, SECTIONS, options)
