@@ -143,3 +143,69 @@ def hop_by_hop(stage: Stage) -> Scenario:
     store.join("late")
     yield from store.load(30)
     yield from store.finish()
+
+
+@scenario("dht-quick-restart", nodes=5, both_worlds=False)
+def quick_restart(stage: Stage) -> Scenario:
+    """Servers lose their memory and are back before anybody missed them; frames get lost."""
+    store = Store(stage)
+    yield from store.start()
+    for _ in range(3):
+        stage.loss(0.15)
+        yield from store.load(15)
+        victim = stage.rng.choice(stage.names)
+        store.crash(victim)
+        yield from store.load(stage.rng.choice((0, 2, 8)))
+        stage.restart(victim)
+        yield from store.load(20)
+        stage.heal()
+        yield store.settled()
+    yield from store.finish()
+
+
+@scenario(
+    "dht-storm",
+    nodes=5,
+    faults=(Duplicate(0.1, within=0.5), Reorder(0.1, by=0.2), Delay(0.0, jitter=0.01)),
+)
+def storm(stage: Stage) -> Scenario:
+    """Power cuts, partitions, pauses, joins and loss, several at a time; disks keep promises."""
+    store = Store(stage, DURABLE)
+    yield from store.start()
+    assert isinstance(stage, SimStage)
+    rng = stage.rng
+    dark: list[str] = []
+    still: list[str] = []
+    for step in range(14):
+        running = [name for name in stage.names if name not in still]
+        act = rng.random()
+        if act < 0.3:
+            names = list(stage.names)
+            rng.shuffle(names)
+            cut = rng.randint(1, max(1, len(names) - 1))
+            stage.partition([names[:cut], names[cut:]])
+        elif act < 0.5 and len(running) > 1:
+            victim = rng.choice(running)
+            store.crash(victim, "power-cut")
+            dark.append(victim)
+        elif act < 0.65 and len(running) > 1:
+            still.append(rng.choice(running))
+            stage.sim.pause(still[-1])
+        elif act < 0.75 and len(store.members) < 8:
+            store.join(f"late{step}")
+        elif act < 0.85:
+            stage.loss(0.2)
+        if rng.random() < 0.5:
+            stage.heal()
+        if dark and rng.random() < 0.6:
+            stage.restart(dark.pop(rng.randrange(len(dark))))
+        if still and rng.random() < 0.6:
+            stage.sim.resume(still.pop(rng.randrange(len(still))))
+        yield from store.load(rng.choice((3, 20, 60)))
+    stage.heal()
+    for name in dark:
+        stage.restart(name)
+    for name in still:
+        stage.sim.resume(name)
+    yield from store.load(20)
+    yield from store.finish()
