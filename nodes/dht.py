@@ -217,7 +217,7 @@ class PeerTable:
     def _submit_first(self, operation: Operation, answer: Any, later: bool) -> None:
         """The node runs by now: from now on without looking the machine up."""
         submit = self._machine.submit
-        at_once, with_tick = self._node.driver.call, self._node.driver.call_later
+        at_once, with_tick = self._node.driver.call_now, self._node.driver.call_later
 
         def submitting(operation: Operation, answer: Any, later: bool) -> None:
             (with_tick if later else at_once)(submit, operation, answer)

@@ -392,26 +392,31 @@ class Driver:
         finally:
             self._after_call()
 
-    def call_later(self, command: Callable[..., T], *args: Any) -> T:
-        """Run a command whose sending may wait for the next tick: one of many, from many tasks."""
+    def call_now(self, command: Callable[..., T], *args: Any) -> T:
+        """Run a command that somebody waits for, and nobody else: what it caused leaves at once."""
         try:
             return self.host.call(command, *args, now=self.now())
         finally:
-            self._alarm.ring()
+            self._after_call(0.0)
 
-    def _after_call(self) -> None:
+    def call_later(self, command: Callable[..., T], *args: Any) -> T:
+        """Run a command whose sending may wait for the next tick: one of many, from many tasks."""
+        self._alarm.ring()
+        return self.host.call(command, *args, now=self.now())
+
+    def _after_call(self, gap: float | None = None) -> None:
         if self._in_tick or not self._ran or self._router.closed:
             return
         now = self.now()
-        if now - self._last_flush > self.net.flush_gap:
-            self._in_tick = True
-            try:
-                self._flush(now)
-            finally:
-                self._in_tick = False
-            if self._has_more():
-                self._alarm.ring()
-        else:
+        if now - self._last_flush <= (self.net.flush_gap if gap is None else gap):
+            self._alarm.ring()
+            return
+        self._in_tick = True
+        try:
+            self._flush(now)
+        finally:
+            self._in_tick = False
+        if self._has_more():
             self._alarm.ring()
 
     def cast(self, to: UdpAddress | Group, scope: Scope, msg: Message, reader: NodeId) -> None:
