@@ -97,6 +97,7 @@ def add_dht(host: Host, config: NodeConfig, base: Membership, zones: Zones) -> N
         zones=zones,
         may=CertifiedRights(around.rights_of).may_use_table,
         here=around.here,
+        router=host.protocol(Routing, around.zone),
     )
 
 

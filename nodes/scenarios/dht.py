@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nodes.scenarios.dht_world import DURABLE, Store
+from nodes.scenarios.dht_world import DURABLE, HOP_BY_HOP, Store
 from nodes.scenarios.registry import scenario
 from overlay.scenario import Scenario, Stage
 from overlay.sim import Delay, Duplicate, Reorder, SimStage
@@ -129,4 +129,17 @@ def power_cut(stage: Stage) -> Scenario:
             stage.restart(name)
         yield from store.load(20)
         yield store.settled()
+    yield from store.finish()
+
+
+@scenario("dht-hop-by-hop", nodes=8, both_worlds=False)
+def hop_by_hop(stage: Stage) -> Scenario:
+    """Requests take the links of the zone, while a server crashes and another one joins."""
+    store = Store(stage, HOP_BY_HOP)
+    yield from store.start()
+    yield from store.load(30)
+    store.crash(stage.rng.choice(stage.names))
+    yield from store.load(40)
+    store.join("late")
+    yield from store.load(30)
     yield from store.finish()

@@ -15,6 +15,8 @@ from overlay.sim.linearizable import History
 from protocols.dht import Dht, DhtSettings, Kind, Operation, Outcome, Status
 from protocols.dht.placement import point_of, successors_of
 from protocols.membership.machine import Membership
+from protocols.routing import Routing, RoutingSettings
+from protocols.topology import Topology, TopologySettings
 
 # Shorter than the defaults, so that a story is short; the proportions are the same.
 QUICK = DhtSettings(
@@ -29,6 +31,7 @@ QUICK = DhtSettings(
     watch_renew=1.0,
 )
 DURABLE = msgspec.structs.replace(QUICK, storage="sqlite")
+HOP_BY_HOP = msgspec.structs.replace(QUICK, direct=False)
 SETTLING = 60.0  # s
 ZONE = "z"
 KEYS = [b"apple", b"pear", b"plum", b"quince", b"fig", b"\x00\xff"]
@@ -73,7 +76,11 @@ class Store:
             settings = self.settings
             if self.founded:  # whoever comes later joins the table that is there
                 settings = msgspec.structs.replace(settings, founders=0)
-            host.add(Dht, settings, base=base)
+            router = None
+            if not settings.direct:
+                links = host.add(Topology, TopologySettings(), ZONE, members=base.view)
+                router = host.add(Routing, RoutingSettings(), ZONE, members=base.view, links=links)
+            host.add(Dht, settings, base=base, router=router)
 
         return add
 

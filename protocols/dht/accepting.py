@@ -138,7 +138,7 @@ class Acceptor:
         no: list[int] = []
         for question, number, ballot in message.asked:
             (yes if self.confirms(number, ballot) else no).append(question)
-        core.effects.send(src, Confirmed(tuple(yes), tuple(no)))
+        core.send(src, Confirmed(tuple(yes), tuple(no)))
 
     def confirms(self, number: int, ballot: int) -> bool:
         """Whether nobody else can lead that shard without this member's knowing."""

@@ -232,7 +232,7 @@ class Coordinator:
         for name, asked in confirms.items():
             for start in range(0, len(asked), BATCH_ITEMS):
                 part = tuple(asked[start : start + BATCH_ITEMS])
-                core.effects.send(name, Confirm(core.number, part))
+                core.send(name, Confirm(core.number, part))
         ended, self._ended = self._ended, []
         for answer, outcome in ended:
             answer(outcome)
@@ -240,7 +240,7 @@ class Coordinator:
     def _request(self, name: NodeId, table: int, ops: list[Op]) -> None:
         core = self._core
         floor = next(iter(self._open), core.next_id())
-        core.effects.send(name, Request(table, core.life, floor, tuple(ops)))
+        core.send(name, Request(table, core.life, floor, tuple(ops)))
 
     # -- answers ----------------------------------------------------------------------------------
 

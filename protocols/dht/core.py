@@ -17,9 +17,11 @@ from protocols.dht.groups import Group, Member
 from protocols.dht.interface import DHT, May
 from protocols.dht.messages import Activate, TableKnown
 from protocols.dht.placement import Tier, point_of, successors_of
+from protocols.dht.posting import Post
 from protocols.dht.shard import Shard
 from protocols.dht.vault import Vault
 from protocols.membership.interface import MembershipView
+from protocols.routing.interface import Router
 from protocols.zones.interface import ZoneDirectory
 
 FIRST_VERSION = 1
@@ -94,6 +96,7 @@ class Core:
         zones: ZoneDirectory | None,
         may: May | None,
         here: Callable[[], tuple[str, ...]],
+        router: Router | None,
     ) -> None:
         self.me = me
         self.effects = effects
@@ -105,6 +108,9 @@ class Core:
         self.here = here
         self.timers = Timetable(effects)
         self.counts = DhtCounts()
+        self.post = Post(effects, base.view, router)
+        # What an application waits for; between replicas `effects.send` and `say` do.
+        self.send = effects.send if router is None else self.post.send
         self.vault = Vault(effects, durable=settings.storage == "sqlite")
         self.stopped = True
         self.life = 0
@@ -120,6 +126,11 @@ class Core:
         self.full: dict[NodeId, None] = {}  # who said that it has no room
         self._met: dict[NodeId, tuple[str, ...]] = {}
         self._next_id = 1 + rng.getrandbits(48)
+
+    def notice(self, now: float) -> None:
+        """Take the node's clock."""
+        self.timers.notice(now)
+        self.post.now = now
 
     @property
     def zone(self) -> Scope:

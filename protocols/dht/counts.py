@@ -30,6 +30,7 @@ class DhtCounts:
     routes: int = 0
     late: int = 0  # replies to what nobody waits for
     other_table: int = 0  # messages of another table
+    misrouted: int = 0  # messages that came hop by hop and were refused
     strangers: int = 0  # messages about a shard from who is not in its group
     forbidden: int = 0  # requests that a certificate does not allow
     expired: int = 0

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Mapping
 from random import Random
 from typing import Any, ClassVar
 
-from overlay.errors import InvariantViolation, LocalProtocolError
+from overlay.errors import InvariantViolation, LocalProtocolError, RemoteProtocolError
 from overlay.ids import NodeId
 from overlay.protocol import (
     ContactLearned,
@@ -39,6 +39,8 @@ from protocols.dht.watching import RENEW
 from protocols.dht.zoning import TIER
 from protocols.membership.events import AttributesChanged, MemberFailed, MemberJoined, MemberLeft
 from protocols.membership.interface import ROLES
+from protocols.routing.events import RouteArrived
+from protocols.routing.interface import Router
 from protocols.zones.events import (
     DelegateAppointed,
     DelegateDismissed,
@@ -62,7 +64,8 @@ class Dht(OverlayProtocol):
     """One per node, in the node's own scope; implements `HashTable`.
 
     `base` is the membership of this node's zone, `zones` the directory of zones, `may` tells what
-    a name's certificate allows, `here` where peers of other zones reach this node.
+    a name's certificate allows, `here` where peers of other zones reach this node; requests take
+    the `router` unless links go everywhere (`direct`).
     """
 
     name: ClassVar[str] = "dht"
@@ -89,9 +92,11 @@ class Dht(OverlayProtocol):
         zones: ZoneDirectory | None = None,
         may: May | None = None,
         here: Callable[[], tuple[str, ...]] = _nowhere,
+        router: Router | None = None,
     ) -> None:
         super().__init__(me, effects, rng, config)
-        self._core = Core(me, effects, rng, config, base, zones, may, here)
+        self._router = None if config.direct else router
+        self._core = Core(me, effects, rng, config, base, zones, may, here, self._router)
         self._parts = Parts(self._core, self._on_table, self._leave_table)
         self._retired = False
 
@@ -174,7 +179,7 @@ class Dht(OverlayProtocol):
     def _running(self, now: float) -> None:
         if self._core.stopped:
             raise LocalProtocolError(f"{self.me} does not run: start it first")
-        self._core.timers.notice(now)
+        self._core.notice(now)
 
     # -- life -------------------------------------------------------------------------------------
 
@@ -182,7 +187,7 @@ class Dht(OverlayProtocol):
         """Begin, as the member that an earlier life was if its promises were kept."""
         core = self._core
         core.stopped = False
-        core.timers.notice(now)
+        core.notice(now)
         found = read_kept(kept if core.vault.durable else {})
         core.life = found.life or 1 + self.rng.getrandbits(62)
         if not found.life:
@@ -256,7 +261,7 @@ class Dht(OverlayProtocol):
     def on_stored(self, token: Hashable, now: float) -> None:
         """Go on with what waited for the disk."""
         assert isinstance(token, int)
-        self._core.timers.notice(now)
+        self._core.notice(now)
         self._core.vault.on_stored(token)
 
     # -- inputs -----------------------------------------------------------------------------------
@@ -270,7 +275,7 @@ class Dht(OverlayProtocol):
 
         def attend(src: NodeId, message: Any, now: float) -> None:
             if not core.stopped:
-                core.timers.notice(now)
+                core.notice(now)
                 handler(src, message, now)
 
         return attend
@@ -278,7 +283,9 @@ class Dht(OverlayProtocol):
     def event_handlers(self) -> Mapping[type[Event], EventHandler]:
         """Changes of the views, and of the directory where there is one."""
         zone_events = () if self._core.zones is None else ZONE_EVENTS
+        routed = () if self._router is None else (RouteArrived,)
         return {
+            **dict.fromkeys(routed, self._on_routed),
             MemberJoined: self._on_view,
             MemberFailed: self._on_view,
             MemberLeft: self._on_view,
@@ -290,7 +297,7 @@ class Dht(OverlayProtocol):
         core = self._core
         if core.stopped or event.zone != core.zone:
             return
-        core.timers.notice(now)
+        core.notice(now)
         if isinstance(event, (MemberFailed, MemberLeft)):
             self._parts.routes.invalidate(event.member)
         self._parts.review_soon(now)
@@ -300,12 +307,24 @@ class Dht(OverlayProtocol):
         if core.stopped or event.zone not in (core.zone, MANAGEMENT):
             return
         if DHT in event.keys or TIER in event.keys:
-            core.timers.notice(now)
+            core.notice(now)
             self._parts.review_soon(now)
+
+    def _on_routed(self, event: RouteArrived, now: float) -> None:
+        core = self._core
+        if not core.stopped and event.zone == core.zone:
+            core.notice(now)
+            core.post.on_arrived(event, self._take_routed, now)
+
+    def _take_routed(self, src: NodeId, message: Message, now: float) -> None:
+        try:
+            self._parts.handlers()[type(message)](src, message, now)
+        except RemoteProtocolError:
+            self._core.counts.misrouted += 1
 
     def _on_zones(self, _event: Event, now: float) -> None:
         if not self._core.stopped:
-            self._core.timers.notice(now)
+            self._core.notice(now)
             self._parts.review_soon(now)
 
     # -- what is due ------------------------------------------------------------------------------
@@ -315,7 +334,7 @@ class Dht(OverlayProtocol):
         core, parts = self._core, self._parts
         if core.stopped:
             return
-        core.timers.notice(now)
+        core.notice(now)
         if not core.timers.rings(key):
             return
         if key == REVIEW:

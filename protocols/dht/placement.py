@@ -97,6 +97,7 @@ def spread(
 def keys_per_zone(tier: Tier, bits: int, points: int) -> Mapping[Scope, int]:
     """How many shards belong to each zone: what balances the load between them."""
     counts = dict.fromkeys((zone for zone, _ in tier), 0)
+    places, owners = upper_tier(tier, points)
     for shard in range(1 << bits):
-        counts[zones_of(shard, bits, tier, points)[0]] += 1
+        counts[owners[bisect_left(places, upper_point(shard, bits)) % len(owners)]] += 1
     return counts

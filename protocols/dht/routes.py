@@ -98,7 +98,7 @@ class Routes:
             core.meet(known)
         search.tries += 1
         core.counts.route_requests += 1
-        core.effects.send(peer, RouteRequest(core.number, number, core.me, core.here(), 1))
+        core.send(peer, RouteRequest(core.number, number, core.me, core.here(), 1))
 
     def candidates(self, number: int, now: float) -> list[NodeId]:
         """Whom to ask about a shard, the likeliest first; never this node."""
@@ -193,7 +193,7 @@ class Routes:
             asked = RouteRequest(
                 core.number, number, message.asker, message.endpoints, message.hops + 1
             )
-            core.effects.send(onward, asked)
+            core.send(onward, asked)
             return
         group = self._hints.get(number) or core.known_group(number)
         known = core.known_group(number)
@@ -204,9 +204,7 @@ class Routes:
 
     def _answer(self, message: RouteRequest, group: Group, ballot: int) -> None:
         core = self._core
-        core.effects.send(
-            message.asker, Route(core.number, message.shard, group, ballot, message.hops)
-        )
+        core.send(message.asker, Route(core.number, message.shard, group, ballot, message.hops))
 
     def _onward(self, message: RouteRequest, now: float) -> NodeId | None:
         """§2.2: a delegate asks a delegate of the shard's zone, and that one the member."""

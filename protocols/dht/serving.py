@@ -102,7 +102,7 @@ class Desk:
             group = core.known_group(op.shard)
             if group is not None:
                 ballot = 0 if shard is None or shard.leader is None else shard.promised
-                core.effects.send(asker.name, Route(core.number, op.shard, group, ballot))
+                core.send(asker.name, Route(core.number, op.shard, group, ballot))
         else:
             # An earlier process of this node may have done it, and nobody here remembers.
             reason = "the leader restarted"
@@ -150,8 +150,8 @@ class Desk:
             for result in results:
                 more = len(result.value or b"")
                 if portion and (size + more > BATCH_BYTES or len(portion) >= BATCH_ITEMS):
-                    self._core.effects.send(name, Reply(tuple(portion)))
+                    self._core.send(name, Reply(tuple(portion)))
                     portion, size = [], 0
                 portion.append(result)
                 size += more
-            self._core.effects.send(name, Reply(tuple(portion)))
+            self._core.send(name, Reply(tuple(portion)))
