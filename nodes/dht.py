@@ -217,10 +217,13 @@ class PeerTable:
     def _submit_first(self, operation: Operation, answer: Any, later: bool) -> None:
         """The node runs by now: from now on without looking the machine up."""
         submit = self._machine.submit
-        at_once, with_tick = self._node.driver.call_now, self._node.driver.call_later
+        at_once, with_tick = self._node.driver.call, self._node.driver.call_later
 
         def submitting(operation: Operation, answer: Any, later: bool) -> None:
-            (with_tick if later else at_once)(submit, operation, answer)
+            if later:
+                with_tick(submit, operation, answer)
+            else:  # this task waits for nothing else: not even for a flush to come
+                at_once(submit, operation, answer, gap=0.0)
 
         self._submit = submitting
         submitting(operation, answer, later)
