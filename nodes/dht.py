@@ -220,7 +220,10 @@ class PeerTable:
         at_once, with_tick = self._node.driver.call, self._node.driver.call_later
 
         def submitting(operation: Operation, answer: Any, later: bool) -> None:
-            (with_tick if later else at_once)(submit, operation, answer)
+            if later:
+                with_tick(submit, operation, answer)
+            else:  # this task waits for nothing else: not even for a flush to come
+                at_once(submit, operation, answer, gap=0.0)
 
         self._submit = submitting
         submitting(operation, answer, later)

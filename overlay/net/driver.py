@@ -385,33 +385,32 @@ class Driver:
 
     # -- what hosts and applications ask for --------------------------------------------------
 
-    def call(self, command: Callable[..., T], *args: Any) -> T:
-        """Run a command on a protocol; an idle node sends what it caused at once."""
+    def call(self, command: Callable[..., T], *args: Any, gap: float | None = None) -> T:
+        """Run a command on a protocol; what it caused leaves at once, or with the next tick if the
+        last flush was less than `gap` seconds ago (None: `net.flush_gap`)."""
         try:
             return self.host.call(command, *args, now=self.now())
         finally:
-            self._after_call()
+            self._after_call(self.net.flush_gap if gap is None else gap)
 
     def call_later(self, command: Callable[..., T], *args: Any) -> T:
         """Run a command whose sending may wait for the next tick: one of many, from many tasks."""
-        try:
-            return self.host.call(command, *args, now=self.now())
-        finally:
-            self._alarm.ring()
+        self._alarm.ring()
+        return self.host.call(command, *args, now=self.now())
 
-    def _after_call(self) -> None:
+    def _after_call(self, gap: float) -> None:
         if self._in_tick or not self._ran or self._router.closed:
             return
         now = self.now()
-        if now - self._last_flush > self.net.flush_gap:
-            self._in_tick = True
-            try:
-                self._flush(now)
-            finally:
-                self._in_tick = False
-            if self._has_more():
-                self._alarm.ring()
-        else:
+        if now - self._last_flush <= gap:
+            self._alarm.ring()
+            return
+        self._in_tick = True
+        try:
+            self._flush(now)
+        finally:
+            self._in_tick = False
+        if self._has_more():
             self._alarm.ring()
 
     def cast(self, to: UdpAddress | Group, scope: Scope, msg: Message, reader: NodeId) -> None:
@@ -478,7 +477,7 @@ class Driver:
         now = self.now()
         for instance, token in batch:
             self.host.stored(instance, token, now)
-        self._after_call()
+        self._after_call(self.net.flush_gap)
 
     def status(self) -> DriverStatus:
         """What `overlay status` shows."""
