@@ -26,7 +26,7 @@ class Comparer:
         self._said: dict[int, int] = {}  # the digest of each shard in the last beat
         self._same: dict[int, dict[NodeId, None]] = {}  # who had it, too
 
-    def beat(self, now: float, *, full: bool) -> None:
+    def beat(self, now: float) -> None:
         """Tell every follower the state of the shards that it follows this node in."""
         core = self._core
         trees: dict[NodeId, list[int]] = {}
@@ -45,7 +45,7 @@ class Comparer:
                         tree = trees[member.name] = [0] * BRANCHES
                     tree[branch] ^= part
         for name, tree in trees.items():
-            core.effects.send(name, Beat(core.number, tuple(tree), full))
+            core.effects.send(name, Beat(core.number, tuple(tree), core.is_full))
 
     def _followed(self, leader: NodeId) -> list[Shard]:
         return [
@@ -70,8 +70,7 @@ class Comparer:
             for shard in followed
             if shard.id % BRANCHES in differ
         ]
-        full = sum(one.shelf.bytes for one in core.shards.values()) > core.settings.node_bytes
-        core.say(src, Differs(core.number, differ, tuple(items[:MOST]), full))
+        core.say(src, Differs(core.number, differ, tuple(items[:MOST]), core.is_full))
 
     def _note_room(self, src: NodeId, full: bool) -> None:
         if full:

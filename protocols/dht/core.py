@@ -123,6 +123,7 @@ class Core:
         self.lives: dict[NodeId, int] = {}
         self.shown: dict[NodeId, tuple[int, int]] = {}  # (life, table) of all who offer storage
         self.heard: dict[NodeId, float] = {}  # when a peer last said something about the table
+        self.stored = 0  # bytes on this node's shelves, counted anew with each beat
         self.full: dict[NodeId, None] = {}  # who said that it has no room
         self._met: dict[NodeId, tuple[str, ...]] = {}
         self._next_id = 1 + rng.getrandbits(48)
@@ -183,7 +184,7 @@ class Core:
         for name in view.members():
             said = view.attributes(name).get(DHT)
             if said is not None:
-                one = _read_offer(said)
+                one = read_offer(said)
                 if one is not None:
                     shown[name] = one
         self.shown = shown
@@ -252,6 +253,20 @@ class Core:
             shard.id, shard.group, shard.promised, shard.next_ballot, shard.next_group
         )
 
+    @property
+    def is_full(self) -> bool:
+        """Whether this node has no room for more values."""
+        return self.stored > self.settings.node_bytes
+
+    def without_majority(self, now: float) -> int:
+        """How many of this node's shards cannot be read or written, by its views."""
+        lost = 0
+        for shard in self.shards.values():
+            if shard.seated:
+                present = [one.name for one in shard.group.members if self.reachable(one, now)]
+                lost += not shard.group.is_majority(present)
+        return lost
+
     def say(self, to: NodeId, message: Message) -> None:
         """Send as soon as what it claims is on disk."""
         self.vault.after(self.effects.send, to, message)
@@ -265,7 +280,7 @@ class Core:
         self.say(to, Activate(self.number, ((shard.id, shard.group),)))
 
 
-def _read_offer(said: object) -> tuple[int, int] | None:
+def read_offer(said: object) -> tuple[int, int] | None:
     """(life, table) that a server shows as "life:table", both in hexadecimal."""
     if not isinstance(said, str) or len(said) > 40:
         return None

@@ -33,6 +33,6 @@ class RebalancingProgressed(Event, frozen=True):
 
 
 class MajorityLost(Event, frozen=True):
-    """So many shards that this node is a replica of cannot be read or written now."""
+    """So many shards of this node cannot be read or written now; 0: all can again."""
 
     shards: int

@@ -107,7 +107,6 @@ class Leader:
         self._touched: dict[tuple[int, bytes], Reign] = {}
         self._fresh: dict[int, list[Write]] = {}  # by group: the id of its tuple of members
         self._batches: dict[int, Batch] = {}
-        self.stored = 0  # bytes on this node's shelves, counted anew with each beat
 
     def __len__(self) -> int:
         return len(self._batches)
@@ -175,7 +174,7 @@ class Leader:
         if len(op.key) > settings.key_bytes or len(op.value) > settings.value_bytes:
             reason = f"past the limits of {core.me}: {settings.key_bytes} bytes of key,"
             reason += f" {settings.value_bytes} of value"
-        elif op.value and self.stored + len(op.key) + len(op.value) > settings.node_bytes:
+        elif op.value and core.stored + len(op.key) + len(op.value) > settings.node_bytes:
             core.counts.full += 1
             reason = f"{core.me} is full: dht.node_bytes = {settings.node_bytes}"
         elif op.value and any(name in core.full for name in shard.group.names()):
@@ -258,7 +257,7 @@ class Leader:
         before = shelf.records.get(key)
         reign.sequence += 1
         record = shelf.put(key, value, reign.ballot, reign.sequence, expires)
-        self.stored += len(value or b"")
+        self._core.stored += len(value or b"")
         ttl = ttl_left(expires, now)
         self._core.vault.put_record(reign.shard.id, key, record, ttl)
         entry = Entry(reign.shard.id, reign.ballot, reign.sequence, key, value, ttl)

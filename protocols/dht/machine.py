@@ -99,6 +99,7 @@ class Dht(OverlayProtocol):
         self._core = Core(me, effects, rng, config, base, zones, may, here, self._router)
         self._parts = Parts(self._core, self._on_table, self._leave_table)
         self._retired = False
+        self._lost = 0  # shards without a majority, as it was last told
 
     # -- what siblings and the application see ----------------------------------------------------
 
@@ -356,11 +357,14 @@ class Dht(OverlayProtocol):
         """What is done regularly: compare, forget, and look at everything again."""
         core, parts = self._core, self._parts
         core.timers.set(BEAT, now + core.settings.compare)
-        stored = sum(shard.shelf.bytes for shard in core.shards.values())
-        parts.leader.stored = stored
+        core.stored = sum(shard.shelf.bytes for shard in core.shards.values())
+        lost = core.without_majority(now)
+        if lost != self._lost:
+            self._lost = lost
+            self.effects.emit(MajorityLost(lost))
         parts.watches.forget_silent(now)
         parts.leader.expire(now)
-        parts.comparer.beat(now, full=stored > core.settings.node_bytes)
+        parts.comparer.beat(now)
         parts.review(now)
 
     # -- invariants -------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from tests.recording import RecordingEffects, Send, TickEnd
 TABLE = 77
 LIVES = {"a": 1, "b": 2, "c": 3}
 MEMBERS = tuple(Member(name, life, "z") for name, life in LIVES.items())
+NEWCOMER = Member("d", 4, "z")
 KNOWN = TableKnown(TABLE, 0, 3, MEMBERS)  # one shard: all three keep it
 ORDER = tuple(Ring(LIVES))  # as the ring has them: the first is the preferred leader
 
