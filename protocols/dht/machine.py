@@ -296,7 +296,7 @@ class Dht(OverlayProtocol):
 
     def _on_view(self, event: MemberJoined | MemberFailed | MemberLeft, now: float) -> None:
         core = self._core
-        if core.stopped or event.zone != core.zone:
+        if core.stopped or event.zone != core.zone or self._outside:
             return
         core.notice(now)
         if isinstance(event, (MemberFailed, MemberLeft)):
@@ -323,8 +323,14 @@ class Dht(OverlayProtocol):
         except RemoteProtocolError:
             self._core.counts.misrouted += 1
 
+    @property
+    def _outside(self) -> bool:
+        """Whether the table is nothing to this node: it keeps no keys, and nobody near does."""
+        core = self._core
+        return not core.settings.serve and core.table is None and not core.shown
+
     def _on_zones(self, _event: Event, now: float) -> None:
-        if not self._core.stopped:
+        if not self._core.stopped and not self._outside:
             self._core.notice(now)
             self._parts.review_soon(now)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from nodes.scenarios.dht_federation import Federation
 from nodes.scenarios.dht_world import QUICK, Store
 from nodes.scenarios.running import run_scenario
 from overlay.scenario import Stage
@@ -101,3 +102,20 @@ def test_stale_reads_answer_without_asking_anybody() -> None:
     zone.sim.run_for(0.0)
     assert outcomes == [Outcome(Status.DONE, True, b"v")]
     assert zone.sim.traffic.messages == delivered
+
+
+def test_who_has_a_stale_upper_tier_ring_is_told_where_keys_lie() -> None:
+    sim = Simulator(3)
+    stage: Stage = SimStage(sim, nodes=9)
+    store = Federation(stage)
+    for name in store.members:
+        stage.start(name, store.recipe(name))
+    assert sim.run_until(lambda: not store.problem(), 60.0)
+    stale = store.dht("a1")
+    stale._core.tier = (("a", 1), ("nowhere", 7))
+    stale._parts.routes.clear()
+    for key in (b"apple", b"pear", b"plum", b"quince", b"fig"):
+        outcomes: list[Outcome] = []
+        sim.call("a1", stale.submit, Operation(Kind.PUT, key, b"v"), outcomes.append)
+        assert sim.run_until(lambda: bool(outcomes), 10.0, every=0.01)  # noqa: B023
+        assert outcomes == [Outcome(Status.DONE, True)]
