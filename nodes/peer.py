@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from nodes.bdn_fallback import BdnFallback
 from nodes.clock import PeerTime
+from nodes.dht import PeerTable
 from nodes.discovery import Broker, find
 from nodes.facts import event_facts, link_facts, member_facts
 from nodes.federation import Federation
@@ -109,6 +110,7 @@ class Peer:
         BdnFallback(self.node)
         if config.section(TraceSettings).ship:
             Shipper(self)
+        self.dht = PeerTable(self.node)
 
     @classmethod
     def join(

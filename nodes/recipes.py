@@ -9,6 +9,7 @@ from overlay.host import Host, Recipe
 from overlay.net.addresses import parse_endpoint
 from overlay.protocol import Scope
 from protocols.beacon import Beacon, BeaconSettings
+from protocols.dht import Dht, DhtSettings
 from protocols.echo import Echo, EchoConfig
 from protocols.gateways import Gateways, GatewaysSettings
 from protocols.membership import Membership, MembershipSettings
@@ -33,6 +34,7 @@ def peer(config: NodeConfig) -> Recipe:
         clock = overlay_clock(add_time(host, config, base, zones))
         add_requester(host, config, clock)
         add_topics(host, zone, config, base)
+        add_dht(host, config, base, zones)
         add_beacon(host, config, base, zones)
 
     return add_protocols
@@ -86,6 +88,20 @@ def add_topics(host: Host, zone: Scope, config: NodeConfig, base: Membership) ->
         book=host.protocol(Gateways),
         may=CertifiedRights(host.surroundings.rights_of).may_use,
         overlay_time=host.protocol(TimeSync).overlay_time,
+    )
+
+
+def add_dht(host: Host, config: NodeConfig, base: Membership, zones: Zones) -> None:
+    """Let a member keep keys of the table, and ask."""
+    around = host.surroundings
+    host.add(
+        Dht,
+        config.section(DhtSettings),
+        base=base,
+        zones=zones,
+        may=CertifiedRights(around.rights_of).may_use_table,
+        here=around.here,
+        router=host.protocol(Routing, around.zone),
     )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -386,31 +386,37 @@ class Driver:
 
     # -- what hosts and applications ask for --------------------------------------------------
 
-    def call(self, command: Callable[..., T], *args: Any) -> T:
-        """Run a command on a protocol; an idle node sends what it caused at once."""
+    def call(self, command: Callable[..., T], *args: Any, gap: float | None = None) -> T:
+        """Run a command on a protocol; what it caused leaves at once, or with the next tick if the
+        last flush was less than `gap` seconds ago (None: `net.flush_gap`)."""
         try:
             return self.host.call(command, *args, now=self.now())
         finally:
-            self._after_call()
+            self._after_call(self.net.flush_gap if gap is None else gap)
 
     def at_tick_end(self, callback: Callable[[float], None]) -> None:
         """Call back at the end of this tick; on an idle node that is now."""
         self.host.at_tick_end(callback)
-        self._after_call()
+        self._after_call(self.net.flush_gap)
 
-    def _after_call(self) -> None:
+    def call_later(self, command: Callable[..., T], *args: Any) -> T:
+        """Run a command whose sending may wait for the next tick: one of many, from many tasks."""
+        self._alarm.ring()
+        return self.host.call(command, *args, now=self.now())
+
+    def _after_call(self, gap: float) -> None:
         if self._in_tick or not self._ran or self._router.closed:
             return
         now = self.now()
-        if now - self._last_flush > self.net.flush_gap:
-            self._in_tick = True
-            try:
-                self._flush(now)
-            finally:
-                self._in_tick = False
-            if self._has_more():
-                self._alarm.ring()
-        else:
+        if now - self._last_flush <= gap:
+            self._alarm.ring()
+            return
+        self._in_tick = True
+        try:
+            self._flush(now)
+        finally:
+            self._in_tick = False
+        if self._has_more():
             self._alarm.ring()
 
     def cast(self, to: UdpAddress | Group, scope: Scope, msg: Message, reader: NodeId) -> None:
@@ -486,9 +492,11 @@ class Driver:
         mine = (self.overlay, self.name, self._life, tuple(self.endpoints), self._trust.certificate)
         return Hello(OLDEST_VERSION, VERSION, *mine)
 
-    def _stored(self, instance: Instance, token: Hashable) -> None:
-        self.host.stored(instance, token, self.now())
-        self._after_call()
+    def _stored(self, batch: Iterable[tuple[Instance, Hashable]]) -> None:
+        now = self.now()
+        for instance, token in batch:
+            self.host.stored(instance, token, now)
+        self._after_call(self.net.flush_gap)
 
     def status(self) -> DriverStatus:
         """What `overlay status` shows."""
