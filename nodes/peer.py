@@ -23,6 +23,7 @@ from nodes.publishing import TopicPublisher, topic_config
 from nodes.recipes import peer
 from nodes.settings import node_config
 from nodes.subscribing import CAPACITY, Message, TopicListener, TopicSubscription
+from nodes.topic_directory import find_topic
 from nodes.topic_events import TOPIC_EVENTS
 from nodes.topic_service import TopicService
 from overlay.errors import LocalProtocolError, OverlayError
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from nodes.topic_events import PublisherEvent, SubscriptionEvent, TopicEvent
     from overlay.host import Host
     from overlay.protocol import Event, Scope
+    from protocols.gateways.events import TopicKnown, TopicUnknown
     from protocols.membership.attributes import Value
 
 MemberEvent: TypeAlias = (
@@ -270,6 +272,13 @@ class Peer:
     async def discover(self) -> Broker:
         """The nearest broker, by BDNs (`discovery.bdns`), those found last, or multicast."""
         return await find(self.node)
+
+    async def find_topic(self, topic: str | int) -> TopicKnown | TopicUnknown:
+        """Ask the directory: the name of an id, and the zones that are interested in it.
+
+        While there is a single zone nobody keeps it, and the answer is TopicUnknown.
+        """
+        return await find_topic(self.node, topic)
 
     def watch_topics(self) -> EventStream[TopicEvent]:
         """Hear what happens to this peer's publishers and subscriptions, as `watch_members`."""

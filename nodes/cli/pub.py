@@ -48,6 +48,7 @@ def register(app: typer.Typer) -> None:
 
 def pub(
     topic: Annotated[str, typer.Argument(help="Where to publish: words parted by '/'.")],
+    texts: Annotated[Words, typer.Argument(help="Texts to publish, as by --message.")] = None,
     message: Annotated[
         Words, typer.Option("--message", "-m", help="A text to publish; repeatable.")
     ] = None,
@@ -104,7 +105,7 @@ def pub(
     own |= {"insecure": insecure, "bind": bind, "sets": sets}
     path = through_node(node, seed, own)
     config = {"reliability": reliability, "keep": keep, "linger": linger}
-    items = source(message, file, count, size)
+    items = source([*(texts or ()), *(message or ())], file, count, size)
     batches = paced(items, rate) if rate is not None else items
     started = time.monotonic()
     if path is not None:

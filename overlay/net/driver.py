@@ -392,6 +392,11 @@ class Driver:
         finally:
             self._after_call()
 
+    def at_tick_end(self, callback: Callable[[float], None]) -> None:
+        """Call back at the end of this tick; on an idle node that is now."""
+        self.host.at_tick_end(callback)
+        self._after_call()
+
     def _after_call(self) -> None:
         if self._in_tick or not self._ran or self._router.closed:
             return

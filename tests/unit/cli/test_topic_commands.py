@@ -54,6 +54,7 @@ def test_bad_names_are_one_line(topic: str, problem: str, capsys: Output) -> Non
         ["pub", "t", "--rate", "0", "-m", "x"],
         ["pub", "t", "--reliability", "sure"],
         ["pub", "t", "--file", "/nonexistent"],
+        ["pub", "t", "x", "--file", "/etc/hostname"],
         ["sub", "t", "--raw", "--json"],
         ["sub", "t", "--replay", "yesterday"],
         ["sub", "t", "--count", "0"],
