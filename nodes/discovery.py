@@ -32,6 +32,7 @@ from protocols.discovery import (
     Phases,
     Requester,
 )
+from protocols.discovery.pinging import LOSSY
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -137,15 +138,17 @@ async def find(node: Node) -> Broker:
 async def _connected(node: Node, end: BrokerFound | NoBrokerFound) -> Broker:
     """Link to the best; one that answers datagrams and takes no links makes room for the next.
 
-    Where most pings are lost a link takes its time, which says nothing about a broker.
+    Where pings are lost a link takes its time, which says nothing about a broker.
     """
     if isinstance(end, NoBrokerFound):
         raise NoBroker(end.reason, end.candidates)
+    heard = [one for one in end.candidates if one.answered]
+    lossy = sum(one.answered for one in heard) < LOSSY * sum(one.pinged for one in heard)
     refused: list[Candidate] = []
     for index, one in enumerate(end.candidates):
         if one.ping_least is None:
             break  # those who answered come first
-        if await _link(node, one) or (2 * one.answered < one.pinged and endpoints_of(one)):
+        if await _link(node, one) or (lossy and endpoints_of(one)):
             if refused:
                 one = msgspec.structs.replace(one, verdict="the nearest that takes a link")
             return Broker(
