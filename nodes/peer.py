@@ -23,7 +23,6 @@ from nodes.settings import node_config
 from nodes.subscribing import CAPACITY, Message, TopicListener, TopicSubscription
 from nodes.topic_events import TOPIC_EVENTS
 from nodes.topic_service import TopicService
-from nodes.trace_shipping import Shipper
 from overlay.errors import LocalProtocolError, OverlayError
 from overlay.net.config import NetSettings
 from overlay.protocol import TurnedAway
@@ -103,6 +102,8 @@ class Peer:
         TopicService(self.node)
         self.time = PeerTime(self.node)
         if config.section(TraceSettings).ship:
+            from nodes.trace_shipping import Shipper  # few peers need it
+
             Shipper(self)
 
     @classmethod

@@ -39,7 +39,7 @@ class RowBuffer:
     """A bounded queue between nodes and one writer; what finds it full is counted."""
 
     def __init__(self, capacity: int, wake: Callable[[], None]) -> None:
-        self.wake = wake  # called with each row while a quarter of the buffer waits
+        self.wake = wake  # called when a quarter of the buffer waits
         self.wake_at = capacity // WAKE_AT
         self.rows: deque[Row] = deque()  # appended by nodes, emptied by the writer's thread
         self.capacity = capacity
@@ -82,20 +82,28 @@ class NodeTraces:
     def begin(self) -> None:
         """Say from when on, and how much, is recorded."""
         name, one_of = self.level.name.lower(), float(self.sample)
-        self._put(RECORDER, NODE_SCOPE, Trace(LEVEL_SET, detail=name, value=one_of), 1)
+        self.take(RECORDER, NODE_SCOPE, Trace(LEVEL_SET, detail=name, value=one_of))
 
     def take(self, protocol: str, scope: str, record: Trace) -> None:
         """Keep a row, unless its level is not recorded; never waits, and never fails."""
         if record.kind.level > self.level:
             return
         weight = 1 if self.sample == 1 else self._weight(record)
-        buffer = self._buffer
         if not weight:
             return
-        if len(buffer.rows) >= buffer.wake_at or self._untold:
-            self._put(protocol, scope, record, weight)
+        buffer = self._buffer
+        waiting = len(buffer.rows)
+        if waiting == buffer.wake_at:
+            buffer.wake()
+        if waiting >= buffer.capacity:
+            buffer.taken += 1
+            buffer.dropped += 1
+            self._untold += 1
             return
-        at = self._clock()  # the rest is `_put`, without its call
+        if self._untold:
+            count, self._untold = self._untold, 0
+            self.take(RECORDER, NODE_SCOPE, Trace(ROWS_DROPPED, count=count))
+        at = self._clock()
         if not 0.0 <= at - self._overlay_at < CLOCK_EVERY:
             self._read_clock(at)
         buffer.taken += 1
@@ -107,25 +115,6 @@ class NodeTraces:
         self._overlay_at = at
         clock = self._host.overlay_clock
         self._overlay = None if clock is None else clock(at)
-
-    def _put(self, protocol: str, scope: str, record: Trace, weight: int) -> None:
-        buffer = self._buffer
-        if len(buffer.rows) >= buffer.wake_at:
-            buffer.wake()
-            if len(buffer.rows) >= buffer.capacity:
-                buffer.taken += 1
-                buffer.dropped += 1
-                self._untold += 1
-                return
-        if self._untold:
-            count, self._untold = self._untold, 0
-            self._put(RECORDER, NODE_SCOPE, Trace(ROWS_DROPPED, count=count), 1)
-        at = self._clock()
-        self._read_clock(at)
-        buffer.taken += 1
-        buffer.rows.append(
-            (buffer.taken, at, self._overlay, self._place, protocol, scope, weight, record)
-        )
 
     def _weight(self, record: Trace) -> int:
         """How many rows it stands for; 0: it is left out.
