@@ -27,7 +27,6 @@ from nodes.subscribing import CAPACITY, Message, TopicListener, TopicSubscriptio
 from nodes.topic_directory import find_topic
 from nodes.topic_events import TOPIC_EVENTS
 from nodes.topic_service import TopicService
-from nodes.trace_shipping import Shipper
 from overlay.errors import LocalProtocolError, OverlayError
 from overlay.net.config import NetSettings
 from overlay.protocol import TurnedAway
@@ -109,6 +108,8 @@ class Peer:
         self.time = PeerTime(self.node)
         BdnFallback(self.node)
         if config.section(TraceSettings).ship:
+            from nodes.trace_shipping import Shipper  # few peers need it
+
             Shipper(self)
         self.dht = PeerTable(self.node)
 

@@ -21,8 +21,8 @@ from overlay.protocol import (
     OverlayProtocol,
     UdpAddress,
 )
-from overlay.tracing import Trace, flow_number
-from overlay.tracing.kinds import DISCOVERY_BEGAN, DISCOVERY_RESPONSE
+from overlay.tracing import Level, Trace, flow_number
+from overlay.tracing.kinds import DISCOVERY_BEGAN, DISCOVERY_PING, DISCOVERY_RESPONSE
 from protocols.discovery.asking import Asking
 from protocols.discovery.choosing import decide, rank, with_pings
 from protocols.discovery.collecting import Round
@@ -274,6 +274,10 @@ class Requester(OverlayProtocol):
             raise RemoteProtocolError("pong-not-asked", f"of {origin.name!a}")
         else:
             self.counts.pongs += 1
+            if self.effects.tracing >= Level.ALL:
+                took = pinging.targets[origin.name].round_trips[-1]
+                number = flow_number(round_.id)
+                self.effects.trace(Trace(DISCOVERY_PING, origin.name, stream=number, duration=took))
             end = pinging.ends_at()
             if end <= now:
                 self._decide(round_, pinging, now)
