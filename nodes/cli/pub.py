@@ -101,11 +101,11 @@ def pub(
     from overlay.patterns import check_topic
 
     checked(check_topic, topic)
+    items = source([*(texts or ()), *(message or ())], file, count, size)
     own: dict[str, Any] = {"name": name, "zone": zone, "overlay": overlay, "keys": keys}
     own |= {"insecure": insecure, "bind": bind, "sets": sets}
     path = through_node(node, seed, own)
     config = {"reliability": reliability, "keep": keep, "linger": linger}
-    items = source([*(texts or ()), *(message or ())], file, count, size)
     batches = paced(items, rate) if rate is not None else items
     started = time.monotonic()
     if path is not None:

@@ -26,7 +26,6 @@ from nodes.topics import (
     WouldWait,
 )
 from overlay.errors import ConfigError, LocalProtocolError
-from protocols.gateways import TopicKnown, TopicUnknown, topic_id
 from protocols.topics import Topics
 from tests.net.zone import DEADLINE, Zone, crashing, until
 
@@ -484,32 +483,3 @@ def test_bad_messages_and_settings_are_refused_and_the_rest_goes_on(tmp_path: Pa
 
     sets = ["zones.settle=600", "topics.message_bytes=2000"]
     playing(tmp_path, play, sets=sets)
-
-
-# -- the directory ---------------------------------------------------------------------------------
-
-
-def test_the_directory_tells_a_name_by_its_id_and_the_zones(tmp_path: Path) -> None:
-    async def main() -> None:
-        zone = Zone(tmp_path, secure=False)
-        with trio.fail_after(DEADLINE):
-            async with (
-                zone.peer("ada", zone="east", sets=[]) as ada,
-                zone.peer("bob", ada, zone="west", sets=[]) as bob,
-                ada.publisher("plant/7") as out,
-                bob.subscribe("plant/7"),
-            ):
-                await out.wait_for_subscribers(1)  # the gateway of the other zone
-                for asker, by in ((ada, "plant/7"), (bob, topic_id("plant/7"))):
-                    answer = await asker.find_topic(by)
-                    assert isinstance(answer, TopicKnown)
-                    assert (answer.name, answer.zones) == ("plant/7", ("east", "west"))
-                unknown = await ada.find_topic("nobody/cares")
-                assert isinstance(unknown, TopicUnknown)
-                assert unknown.reason == "no zone is interested in such a topic"
-                with pytest.raises(LocalProtocolError, match="wildcard"):
-                    await ada.find_topic("plant/*")
-                with pytest.raises(LocalProtocolError, match="128 bits"):
-                    await ada.find_topic(1 << 128)
-
-    trio.run(main)
