@@ -114,6 +114,7 @@ class Core:
         self.vault = Vault(effects, durable=settings.storage == "sqlite")
         self.stopped = True
         self.life = 0
+        self.session = 1 + rng.getrandbits(62)  # this process, also where it is the same life
         self.table: TableKnown | None = None
         self.founding: Founding | None = None
         self.shards: dict[int, Shard] = {}
