@@ -64,6 +64,7 @@ class DemoReport(msgspec.Struct):
     stream: StreamReport
     seconds: float
     failures: list[str]
+    traces: str = ""  # where all peers recorded it
 
 
 class DemoPeer:
@@ -108,8 +109,9 @@ class DemoPeer:
 class Demo:
     """Starts, kills, restarts and counts; every process ends with it."""
 
-    def __init__(self, folder: Path, say: Say, waiting_for: Say) -> None:
+    def __init__(self, folder: Path, traces: Path | None, say: Say, waiting_for: Say) -> None:
         self._folder = folder
+        self._traces = traces
         self._say = say
         self._waiting_for = waiting_for
         self._peers: dict[str, DemoPeer] = {}
@@ -196,6 +198,7 @@ class Demo:
             stream=stream,
             seconds=time.time() - began,
             failures=failures,
+            traces="" if self._traces is None else str(self._traces.resolve()),
         )
 
     async def _start_all(self, nursery: trio.Nursery) -> str:
@@ -253,11 +256,13 @@ class Demo:
             zone=NAMES[name],
             seed=seeds,
             profile="local",
-            set=(f"beacon.enabled={str(self._finds).lower()}",),
+            set=(f"beacon.enabled={str(self._finds).lower()}", "traces.run=demo"),
             bind=("127.0.0.1:0",),
             keys=str(self._folder / "keys"),
             events=True,
             json=True,
+            trace="" if self._traces is None else "messages",
+            trace_dir="" if self._traces is None else str(self._traces),
         )
         with (self._folder / f"{name}.log").open("ab") as log:
             process = await trio.lowlevel.open_process(
@@ -357,9 +362,10 @@ def _ms(seconds: float) -> str:
     return f"{seconds * 1000:.0f} ms"
 
 
-async def play(say: Say, waiting_for: Say) -> DemoReport:
+async def play(say: Say, waiting_for: Say, traces: Path | None = None) -> DemoReport:
     """Run the demo in a folder that is gone afterwards; DemoFailed says what did not happen.
 
+    All peers leave what they record in `traces`, which stays.
     `say` gets what happened, a line each, and `waiting_for` what is awaited now. SIGINT and
     SIGTERM end it, however often they come, only after all that it made is gone.
     """
@@ -369,7 +375,7 @@ async def play(say: Say, waiting_for: Say) -> DemoReport:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(_cancel_on_signal, signals, nursery.cancel_scope)
                 with tempfile.TemporaryDirectory(prefix="overlay-demo-") as folder:
-                    report = await Demo(Path(folder), say, waiting_for).play()
+                    report = await Demo(Path(folder), traces, say, waiting_for).play()
                 nursery.cancel_scope.cancel()
     except BaseExceptionGroup as group:
         raise only_error(group) from None

@@ -31,7 +31,7 @@ from overlay.net.effects import NetEffects
 from overlay.net.envelopes import Envelopes
 from overlay.net.inbound import Inbound
 from overlay.net.introduction import ASK_AGAIN, Introductions, remove_certificates
-from overlay.net.link import Link
+from overlay.net.link import Link, State
 from overlay.net.links import Links
 from overlay.net.listening import listen, open_router
 from overlay.net.memory import keep_freed
@@ -40,6 +40,7 @@ from overlay.net.refusals import Refusals
 from overlay.net.session import Session
 from overlay.net.status import DriverStatus, link_status, session_status
 from overlay.net.store import Store
+from overlay.net.tallies import Tallies
 from overlay.net.timers import Timers
 from overlay.net.trust import CertifiedTrust, OpenTrust, Trust
 from overlay.net.udp import Datagrams
@@ -51,9 +52,9 @@ from overlay.protocol import (
     NetworkChanged,
     OverlayProtocol,
     Scope,
-    Trace,
     UdpAddress,
 )
+from overlay.tracing import Level, TraceSink
 from overlay.wire.frames import FRAMEWORK_MESSAGES, OLDEST_VERSION, VERSION, Hello
 from overlay.wire.reader import BatchReader
 from overlay.wire.sizes import Sizes
@@ -94,13 +95,12 @@ class Driver:
         self.refusals = Refusals()
         self.timers = Timers()
         self.endpoints: list[str] = []
-        self.recorder: Callable[[Instance, Trace], None] | None = None
         self._trust: Trust = (
             OpenTrust(name, overlay) if credentials is None else CertifiedTrust(credentials)
         )
         self._life = os.urandom(8)
         self._wall = time.time() - time.monotonic() + self.net.clock_offset  # fixed: no jumps
-        self._started_at = self.now()
+        self.started_at = self.now()
         self.sizes = Sizes(FRAMEWORK_MESSAGES, self.limits)
         self._reader = BatchReader((), self.limits)
         self._rng = Random(seed) if seed is not None else Random()
@@ -110,7 +110,7 @@ class Driver:
         self._in_tick = False
         self._last_flush = 0.0
         self._sweep_at = 0.0
-        self._refresh_at = self._started_at + REFRESH_TRUST  # what was loaded just now is new
+        self._refresh_at = self.started_at + REFRESH_TRUST  # what was loaded just now is new
         self._alarm = Alarm(self.now)
         self._stop = trio.Event()
         self._stop_by = 0.0  # when what waits must have left
@@ -139,7 +139,7 @@ class Driver:
             self.name,
             lambda host, instance: NetEffects(self, host, instance),
             seed if seed is not None else os.urandom(16).hex(),
-            on_refusal=self._refuse,
+            on_refusal=self._count_refusal,
             on_removed=self.timers.forget,
         )
         self.host.listen(ContactLearned, self._on_contact)
@@ -265,6 +265,7 @@ class Driver:
             lost=self._on_session_lost,
             unix_now=time.time,
         )
+        self._inbound.tallies = self._envelopes.tallies
         self.links.inbound = self._inbound
         self.yield_soon = self._inbound.end_intake
         self._bound = [
@@ -393,6 +394,11 @@ class Driver:
         finally:
             self._after_call(self.net.flush_gap if gap is None else gap)
 
+    def at_tick_end(self, callback: Callable[[float], None]) -> None:
+        """Call back at the end of this tick; on an idle node that is now."""
+        self.host.at_tick_end(callback)
+        self._after_call(self.net.flush_gap)
+
     def call_later(self, command: Callable[..., T], *args: Any) -> T:
         """Run a command whose sending may wait for the next tick: one of many, from many tasks."""
         self._alarm.ring()
@@ -422,10 +428,15 @@ class Driver:
         self.timers.set(instance, key, at)
         self._alarm.ring_by(at)
 
-    def trace(self, instance: Instance, record: Trace) -> None:
-        """Hand a row to the recorder, if there is one."""
-        if self.recorder is not None:
-            self.recorder(instance, record)
+    def record(self, level: int, traces: TraceSink | None) -> None:
+        """Have rows up to that level taken from now on; None: nobody takes any."""
+        self.host.record(level, traces)
+        counting = traces is not None and level >= Level.MESSAGES
+        tallies = Tallies(self.host, self.sizes) if counting else None
+        self.links.count_with(tallies)
+        self._envelopes.tallies = tallies
+        if hasattr(self, "_inbound"):
+            self._inbound.tallies = tallies
 
     def join(self, group: Group) -> None:
         """Take the datagrams of a multicast group."""
@@ -439,6 +450,10 @@ class Driver:
         """Open a link to an address whose node's name is unknown; `PeerMet` tells it."""
         self.links.meet(parse_endpoint(endpoint))
 
+    def link(self, peer: NodeId) -> bool:
+        """Open a link to a peer, or keep it; True when it is open, else `LinkUp` will tell."""
+        return self.links.to(peer).state is State.OPEN
+
     def learn(self, peer: NodeId, endpoints: Sequence[str]) -> None:
         """Put a peer's addresses into the book."""
         self.links.learn(peer, [*map(parse_endpoint, endpoints)])
@@ -446,6 +461,10 @@ class Driver:
     # -- what happens -------------------------------------------------------------------------
 
     def _refuse(self, who: str, error: RemoteProtocolError, count: int) -> None:
+        self.host.trace_refusal(who, error, count)
+        self._count_refusal(who, error, count)
+
+    def _count_refusal(self, who: str, error: RemoteProtocolError, count: int) -> None:
         self.refusals.add(who, error, self.now(), count)
 
     def _on_contact(self, event: ContactLearned) -> None:
@@ -488,7 +507,7 @@ class Driver:
             overlay=self.overlay,
             insecure=self.insecure,
             endpoints=self.endpoints,
-            uptime=self.now() - self._started_at,
+            uptime=self.now() - self.started_at,
             links=[link_status(link, self.now()) for link in self.links],
             sessions=[session_status(one, self.now()) for one in self._inbound.sessions.values()],
             refusals=dict(sorted(self.refusals.counts.items())),
