@@ -38,8 +38,8 @@ others whether they still promise its ballot: one round trip, no clock. Ballots 
 Changing a group, always by its leader: bring the new members up to date, stop writing, bring all
 of them to its exact state (a majority, if it only finishes what an earlier leader began), then
 have a majority of the *old* group accept the next one (`Decide`), and only then let it begin
-(`Activate`), with ballots of its own. Views of membership only propose; they decide nothing. Who was replaced forgets the data and
-remembers the successor group.
+(`Activate`), with ballots of its own. Views of membership only propose; they decide nothing. Who
+was replaced forgets the data and remembers the successor group.
 
 Founding. A table is founded once, by the most senior server that sees no table for `found_after`;
 its groups come from that server's view, and everybody computes them alike. Servers that could not
