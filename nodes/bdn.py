@@ -41,7 +41,7 @@ class BdnNode(Peer):
 
     async def __aenter__(self) -> Self:
         await super().__aenter__()
-        self.node.driver.join(parse_group(self._config.section(BdnSettings).group))
+        self.node.driver.datagrams.join(parse_group(self._config.section(BdnSettings).group))
         self.on_message(TOPIC, self._on_message)
         return self
 

@@ -84,7 +84,7 @@ class BrokerNode(Peer):
     async def __aenter__(self) -> Self:
         await super().__aenter__()
         driver = self.node.driver
-        driver.join(parse_group(self._config.section(BrokerSettings).group))
+        driver.datagrams.join(parse_group(self._config.section(BrokerSettings).group))
         for link in self._links:
             driver.meet(link)
         try:

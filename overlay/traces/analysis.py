@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -44,6 +45,7 @@ STATE = ".state"
 FORMAT = 1  # of the digests; another one starts over
 FOR_EVER = "36500d"  # Spark forgets files that are a week older than the newest one otherwise
 PART_ROWS = 500_000
+AT_ONCE = 3  # tables
 MOST_PARTS = 200
 FILES = "path string, modificationTime timestamp, length bigint, content binary"  # Spark's own
 Tell = Callable[[str, int, int], None]
@@ -172,7 +174,7 @@ class Analysis:
 
     def _digest(self, source: Source, batch: int) -> None:
         self._divide(source.rows)
-        rows = read(self._spark, source.folder, source.files)
+        rows = read(self._spark, source)
         self._write(NODES, NODES.take(rows, rows), batch)
         nodes = settle(self._read(NODES)).cache()
         try:
@@ -195,9 +197,14 @@ class Analysis:
             name: self._read(digest) for name, digest in self._digests.items()
         }
         self._divide(0)  # digests are small
-        for table in self._tables:
+
+        def conclude(table: Table) -> pa.Table:
             self._begin(f"concluding {table.name}")
-            yield table, table.of(digests).toArrow()
+            return table.of(digests).toArrow()
+
+        # Most of it is Spark's planning, each on one core.
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            yield from zip(self._tables, pool.map(conclude, self._tables), strict=True)
 
     def summary(self) -> Batch:
         """Everything that was read, in all batches."""

@@ -28,7 +28,7 @@ class Run:
         self.folder = folder
         self.spark = spark
         self.skipped = source.skipped
-        self.rows: DataFrame = read(spark, source.folder, source.files)
+        self.rows: DataFrame = read(spark, source)
         self._digests: dict[str, DataFrame] = {}
         self._life = life
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -44,6 +45,7 @@ class Source(msgspec.Struct):
 
     folder: Path
     files: list[Path] = []
+    runs: dict[str, str] = {}  # of each file
     skipped: list[Skipped] = []
     rows: int = 0
     bytes: int = 0
@@ -85,6 +87,7 @@ def look_at(folder: Path, files: Iterable[Path] | None = None, known: Sequence[s
                 continue
             seen[name] = _below(path, folder)
             source.files.append(path)
+            source.runs[str(path)] = facts.run
             source.rows += rows
             source.bytes += path.stat().st_size
             source.newer += facts.version > VERSION
@@ -102,13 +105,30 @@ def identities(files: Iterable[Path]) -> list[str]:
     return [identity(one[0]) for one in found if not isinstance(one, str)]
 
 
-def read(spark: SparkSession, folder: Path, files: Sequence[Path]) -> DataFrame:
-    """The rows of these files, with `run` and `hour`; columns that a file lacks are null."""
-    reader = spark.read.schema(f"{SCHEMA}, run string, hour string")
-    if not files:
-        return spark.createDataFrame([], f"{SCHEMA}, run string, hour string")
-    paths = [pattern_of(path) for path in files]
-    return reader.option("basePath", f"file:{folder.resolve()}").parquet(*paths)
+def read(spark: SparkSession, source: Source) -> DataFrame:
+    """The rows of a source, with their `run`; columns that a file lacks are null."""
+    from pyspark.sql import functions
+
+    in_place: list[str] = []
+    elsewhere: dict[str, list[str]] = {}  # by run
+    for path in source.files:
+        run = source.runs[str(path)]
+        inside = path.is_relative_to(source.folder)  # a link may lead out of it
+        parts = path.relative_to(source.folder).parts if inside else ()
+        laid_out = len(parts) == 3 and parts[0] == f"run={run}" and parts[1].startswith("hour=")
+        (in_place if laid_out else elsewhere.setdefault(run, [])).append(pattern_of(path))
+    frames = []
+    if in_place:
+        # One scan, however many runs there are: Spark takes the run from the folder's name.
+        reader = spark.read.schema(f"{SCHEMA}, run string, hour string")
+        base = f"file:{source.folder.resolve()}"
+        frames.append(reader.option("basePath", base).parquet(*in_place).drop("hour"))
+    for run, paths in elsewhere.items():
+        moved = spark.read.schema(SCHEMA).option("recursiveFileLookup", "true").parquet(*paths)
+        frames.append(moved.withColumn("run", functions.lit(run)))
+    if not frames:
+        return spark.createDataFrame([], f"{SCHEMA}, run string")
+    return reduce(lambda one, other: one.unionByName(other), frames)
 
 
 def pattern_of(path: Path) -> str:

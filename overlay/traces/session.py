@@ -114,7 +114,7 @@ def _start(master: str, memory: str) -> SparkSession:
     for key, value in (COMMON | OWN).items():
         builder = builder.config(key, value)
     try:
-        with _stderr_to(Path(scratch) / "spark.log"):
+        with _output_to(Path(scratch) / "spark.log"):
             session: SparkSession = builder.getOrCreate()
     except Exception as error:
         raise ConfigError(f"Spark does not start at {master}: {_first_line(error)}") from error
@@ -122,17 +122,23 @@ def _start(master: str, memory: str) -> SparkSession:
 
 
 @contextmanager
-def _stderr_to(log: Path) -> Iterator[None]:
-    """While the JVM starts: it inherits stderr for good, and is talkative there."""
+def _output_to(log: Path) -> Iterator[None]:
+    """While the JVM starts, which inherits stdout and stderr for good.
+
+    It is talkative there, and would keep a pipe open a while after this process has ended.
+    """
+    sys.stdout.flush()
     sys.stderr.flush()
-    kept = os.dup(2)
+    kept = {place: os.dup(place) for place in (1, 2)}
     file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     try:
-        os.dup2(file, 2)
+        for place in kept:
+            os.dup2(file, place)
         yield
     finally:
-        os.dup2(kept, 2)
-        os.close(kept)
+        for place, before in kept.items():
+            os.dup2(before, place)
+            os.close(before)
         os.close(file)
 
 

@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 from overlay.traces import open_run
 from overlay.traces.jobs import JOBS, Table
 from overlay.traces.jobs.histogram import bin_of
-from overlay.traces.reading import read
+from overlay.traces.reading import Source, read
 from tests.spark.conftest import Analysed
 
 TABLES = [(name, table) for name, job in JOBS.items() for table in job.tables]
@@ -29,7 +29,7 @@ def test_all_jobs_are_there() -> None:
 
 @pytest.mark.parametrize(("name", "table"), TABLES, ids=[table.name for _, table in TABLES])
 def test_the_columns_are_as_declared(spark: Any, name: str, table: Table) -> None:
-    rows = read(spark, Path("/"), [])
+    rows = read(spark, Source(Path("/")))
     found = JOBS[name](rows, table.name).schema
     declared = StructType.fromDDL(table.schema)
     assert [(one.name, one.dataType) for one in found] == [
