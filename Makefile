@@ -24,6 +24,7 @@ help:  ## show this list
 
 setup:  ## make .venv fit this clone (PYTHON=... chooses the interpreter)
 	@.ci/venv dev
+	@.ci/java
 
 demo: setup  ## three zones of real peers on loopback; a delegate and a gateway are killed
 	@.venv/bin/overlay demo

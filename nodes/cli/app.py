@@ -7,6 +7,7 @@ import typer
 
 import overlay
 from nodes.cli import (
+    analyze,
     brokers,
     clock,
     collector,
@@ -75,7 +76,7 @@ def _version() -> str:
 
 for module in (
     *(peer, running, members, zones, topology, watch, clock),
-    *(pub, sub, topics, collector, brokers, discover, echo, new_protocol, demo),
+    *(pub, sub, topics, collector, brokers, discover, echo, new_protocol, demo, analyze),
 ):
     module.register(app)
 app.add_typer(keys.app, name="keys")

@@ -291,7 +291,7 @@ DISCOVERY_RESPONSE = Kind(
     "discovery-response",
     DELIVERY,
     "the broker `peer` answered",
-    {"duration": "since it began", "value": "s, one-way delay as estimated"},
+    {"duration": "since it began"},
     flow=True,
 )
 DISCOVERY_PING = Kind(
