@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from nodes.clock import PeerTime
 from nodes.dht import PeerTable
+from nodes.dht_service import TableService
 from nodes.facts import event_facts, link_facts, member_facts
 from nodes.federation import Federation
 from nodes.members import Attributes, Members
@@ -102,6 +103,7 @@ class Peer:
         TopicService(self.node)
         self.time = PeerTime(self.node)
         self.dht = PeerTable(self.node)
+        TableService(self.node, self.dht)
 
     @classmethod
     def join(

@@ -11,6 +11,7 @@ from nodes.cli import (
     clock,
     config,
     demo,
+    dht,
     discover,
     echo,
     keys,
@@ -78,4 +79,5 @@ for module in (
     module.register(app)
 app.add_typer(keys.app, name="keys")
 app.add_typer(config.app, name="config")
+app.add_typer(dht.app, name="dht")
 sim.register(app)
