@@ -174,6 +174,7 @@ class Demo:
             f"{victim} is back in every view of its zone",
             lambda: all(victim in peer.members for peer in witnesses),
         )
+        await self._until(f"{victim} can be asked", lambda: self._listens(victim))
         self._say(f"{victim} starts again, and is back")
         saw = [
             Witness(
@@ -256,6 +257,9 @@ class Demo:
             return report
         raise DemoFailed("the keys could not be stored, or read back")
 
+    def _listens(self, name: str) -> bool:
+        return bool(sockets_of(self._control, name))
+
     def _kill(self, name: str) -> None:
         self._down[name] = None
         self._peers[name].process.send_signal(signal.SIGKILL)
@@ -281,6 +285,9 @@ class Demo:
             set=(
                 f"beacon.enabled={str(self._finds).lower()}",
                 "dht.serve=true",
+                "dht.shard_bits=7",  # few keys, and twelve processes on few cores
+                "dht.compare=0.5",
+                "dht.silence=2.0",
                 # One zone founds the table, once it is complete; the others join it.
                 f"dht.founders={SIZE if NAMES[name] == ZONES[0] else 0}",
             ),

@@ -58,12 +58,14 @@ class Table:
         await self._until_any_zone_may_go()
         killed = time.monotonic()
         kill()
-        read = 0
-        while read < KEYS and time.monotonic() - killed < PATIENCE:
-            try:
-                read = await self._do(partial(_read, self._user))
-            except OverlayError:  # refused while other members take over: nothing was done
-                await trio.sleep(0.1)
+        found = dict.fromkeys(_batches(), 0)
+        while sum(found.values()) < KEYS and time.monotonic() - killed < PATIENCE:
+            for numbers in [one for one in found if found[one] < BATCH]:
+                try:
+                    found[numbers] = await self._do(partial(_read, self._user, numbers))
+                except OverlayError:  # refused while other members take over: ask again
+                    await trio.sleep(0.1)
+        read = sum(found.values())
         return TableReport(KEYS, stored, zone, read, time.monotonic() - killed)
 
     async def _until_any_zone_may_go(self) -> None:
@@ -102,16 +104,13 @@ def _store(user: Path) -> None:
         talk.close()
 
 
-def _read(user: Path) -> int:
-    """How many have their value."""
-    found = 0
+def _read(user: Path, numbers: range) -> int:
+    """How many of these have their value."""
     talk = Talk(user, "dht", timeout=PATIENCE)
     try:
-        for numbers in _batches():
-            keys = [_name(number) for number in numbers]
-            talk.send(msgspec.json.encode({"do": "get_many", "key": b"", "value": _encode(keys)}))
-            values = _decode(msgspec.convert(talk.next()["value"], bytes))
-            found += sum(value == number for value, number in zip(values, numbers, strict=True))
+        keys = [_name(number) for number in numbers]
+        talk.send(msgspec.json.encode({"do": "get_many", "key": b"", "value": _encode(keys)}))
+        values = _decode(msgspec.convert(talk.next()["value"], bytes))
+        return sum(value == number for value, number in zip(values, numbers, strict=True))
     finally:
         talk.close()
-    return found

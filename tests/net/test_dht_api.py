@@ -264,10 +264,10 @@ def test_events_tell_of_the_table(tmp_path: Path) -> None:
         peer = Zone(tmp_path, secure=False).peer("ada", sets=SERVE)
         events = peer.dht.watch_events()
         async with peer:
-            with trio.fail_after(DEADLINE):
-                event = await anext(events)
-            assert isinstance(event, TableJoined)
+            with trio.fail_after(DEADLINE), events:
+                async for event in events:
+                    if isinstance(event, TableJoined):
+                        break
             assert event.founded
-            events.close()
 
     trio.run(main)
