@@ -24,6 +24,7 @@ help:  ## show this list
 
 setup:  ## make .venv fit this clone (PYTHON=... chooses the interpreter)
 	@.ci/venv dev
+	@.ci/java
 
 demo: setup  ## three zones of real peers on loopback; a delegate and a gateway are killed
 	@.venv/bin/overlay demo
@@ -45,7 +46,7 @@ sim: setup  ## every scenario under SEEDS=200 seeds, in parallel processes
 	@$(PY) -m nodes.scenarios.campaign --seeds $(SEEDS)
 
 sim-long: SEEDS ?= 300
-sim-long: setup  ## SEEDS=300 long runs per scenario, then all tests, slow ones and long profiles too
+sim-long: setup  ## SEEDS=300 per scenario, each fifth in a large world; then all tests, slow ones too
 	@$(PY) -m nodes.scenarios.campaign --seeds $(SEEDS) --long
 	@HYPOTHESIS_PROFILE=long $(PYTEST) $(PARALLEL) --timeout 1800
 

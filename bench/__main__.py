@@ -78,6 +78,7 @@ def main(words: Sequence[str] | None = None) -> int:
     known = benches()
     parser = argparse.ArgumentParser(prog="python -m bench")
     parser.add_argument("name", help=f"one of: {', '.join(known)}, all")
+    parser.add_argument("parts", nargs="*", metavar="SECTION", help="as --only SECTION")
     parser.add_argument("--json", action="store_true", help="print one JSON object per benchmark")
     parser.add_argument("--repeats", type=int, default=Options().repeats)
     parser.add_argument("--quick", action="store_true", help="small: only shows that it runs")
@@ -97,6 +98,7 @@ def main(words: Sequence[str] | None = None) -> int:
         help=f"others beside ours, where they are installed ({_parts(known, 'PEERS')})",
     )
     options = parser.parse_args(words)
+    options.only += options.parts
     if options.repeats < 1:
         parser.error("--repeats must be at least 1")
     names = list(known) if options.name == "all" else [options.name]

@@ -47,6 +47,8 @@ async def joined(options: dict[str, Any], seeds: list[str]) -> AsyncIterator[Pee
         sets=options.get("sets", ()),
         **keys,
     ) as peer:
+        if peer.node.traces.recorder is not None:
+            await trio.to_thread.run_sync(peer.node.traces.recorder.ready.wait)
         yield peer
 
 

@@ -66,6 +66,7 @@ class DemoReport(msgspec.Struct):
     table: TableReport
     seconds: float
     failures: list[str]
+    traces: str = ""  # where all peers recorded it
 
 
 class DemoPeer:
@@ -110,8 +111,9 @@ class DemoPeer:
 class Demo:
     """Starts, kills, restarts and counts; every process ends with it."""
 
-    def __init__(self, folder: Path, say: Say, waiting_for: Say) -> None:
+    def __init__(self, folder: Path, traces: Path | None, say: Say, waiting_for: Say) -> None:
         self._folder = folder
+        self._traces = traces
         self._say = say
         self._waiting_for = waiting_for
         self._peers: dict[str, DemoPeer] = {}
@@ -200,6 +202,7 @@ class Demo:
             table=table,
             seconds=time.time() - began,
             failures=failures,
+            traces="" if self._traces is None else str(self._traces.resolve()),
         )
 
     async def _start_all(self, nursery: trio.Nursery) -> str:
@@ -284,6 +287,7 @@ class Demo:
             profile="local",
             set=(
                 f"beacon.enabled={str(self._finds).lower()}",
+                "traces.run=demo",
                 "dht.serve=true",
                 "dht.shard_bits=7",  # few keys, and twelve processes on few cores
                 "dht.compare=0.5",
@@ -295,6 +299,8 @@ class Demo:
             keys=str(self._folder / "keys"),
             events=True,
             json=True,
+            trace="" if self._traces is None else "messages",
+            trace_dir="" if self._traces is None else str(self._traces),
         )
         with (self._folder / f"{name}.log").open("ab") as log:
             process = await trio.lowlevel.open_process(
@@ -394,9 +400,10 @@ def _ms(seconds: float) -> str:
     return f"{seconds * 1000:.0f} ms"
 
 
-async def play(say: Say, waiting_for: Say) -> DemoReport:
+async def play(say: Say, waiting_for: Say, traces: Path | None = None) -> DemoReport:
     """Run the demo in a folder that is gone afterwards; DemoFailed says what did not happen.
 
+    All peers leave what they record in `traces`, which stays.
     `say` gets what happened, a line each, and `waiting_for` what is awaited now. SIGINT and
     SIGTERM end it, however often they come, only after all that it made is gone.
     """
@@ -406,7 +413,7 @@ async def play(say: Say, waiting_for: Say) -> DemoReport:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(_cancel_on_signal, signals, nursery.cancel_scope)
                 with tempfile.TemporaryDirectory(prefix="overlay-demo-") as folder:
-                    report = await Demo(Path(folder), say, waiting_for).play()
+                    report = await Demo(Path(folder), traces, say, waiting_for).play()
                 nursery.cancel_scope.cancel()
     except BaseExceptionGroup as group:
         raise only_error(group) from None

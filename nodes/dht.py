@@ -10,6 +10,7 @@ async for value in peer.dht.watch("colour"):
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import inf
 from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 import msgspec
@@ -218,13 +219,11 @@ class PeerTable:
     def _submit_first(self, operation: Operation, answer: Any, later: bool) -> None:
         """The node runs by now: from now on without looking the machine up."""
         submit = self._machine.submit
-        at_once, with_tick = self._node.driver.call, self._node.driver.call_later
+        call = self._node.driver.call
 
         def submitting(operation: Operation, answer: Any, later: bool) -> None:
-            if later:
-                with_tick(submit, operation, answer)
-            else:  # this task waits for nothing else: not even for a flush to come
-                at_once(submit, operation, answer, gap=0.0)
+            # A task that waits for nothing else does not wait for a flush to come, either.
+            call(submit, operation, answer, gap=inf if later else 0.0)
 
         self._submit = submitting
         submitting(operation, answer, later)

@@ -22,6 +22,7 @@ from nodes.folders import runtime_folder
 from nodes.mdns import Mdns, runs_beacon
 from nodes.service import ControlService
 from nodes.settings import DEFAULT_OVERLAY, DEFAULT_ZONE, NodeConfig
+from nodes.tracing import Tracing
 from overlay.errors import LocalProtocolError, SecurityError
 from overlay.host import Surroundings
 from overlay.ids import NodeId, check_name
@@ -71,6 +72,7 @@ class Node:
         self.control.register("status", self.status)
         self.control.register("stop", self.stop)
         self.control.register("meet", self.meet)
+        self.traces = Tracing(self)
         self._recipe = recipe
         self._streams: dict[EventStream[Any], tuple[type[Any], ...]] = {}  # what each one hears
         self._at_stop: dict[Callable[[], None], None] = {}
@@ -137,6 +139,7 @@ class Node:
             self._authority(),
         )
         self._recipe(self.driver.host)
+        self.traces.begin()
         self._listening = True
         for stream in self._streams:
             self._listen(stream)
@@ -165,6 +168,7 @@ class Node:
         try:
             await self.driver.run(task_status=task_status)
         finally:
+            await self.traces.end()
             self._stopped.set()
             for stream in tuple(self._streams):
                 stream.close()
@@ -195,6 +199,10 @@ class Node:
     def meet(self, address: str) -> None:
         """Open a link to an address whose name is not known; `LinkUp` tells the name."""
         self.driver.meet(address)
+
+    def link(self, peer: NodeId) -> bool:
+        """Open a link to a peer whose address is known; True when it is open already."""
+        return self.driver.link(peer)
 
     def learn(self, peer: NodeId, endpoints: Sequence[str]) -> None:
         """Remember where a peer is reached; a link opens when something is sent to it."""

@@ -29,6 +29,8 @@ class PeerOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     state: str = ""
     insecure: bool = False
     events: bool = False
+    trace: str = ""  # the level of the traces
+    trace_dir: str = ""
     supervisor: bool = False  # of the management zone instead of a base zone
     json: bool = False
 
@@ -39,6 +41,7 @@ def parse(words: Sequence[str]) -> PeerOptions | None:
     rest = iter(words)
     for word in rest:
         option, equals, value = word.removeprefix("--").partition("=")
+        option = option.replace("-", "_") if "_" not in option else ""
         default = getattr(_DEFAULTS, option, None) if word.startswith("--") else None
         if default is None or (isinstance(default, bool) and equals):
             return None
@@ -65,10 +68,10 @@ def plain_words(options: PeerOptions) -> list[str]:
         if value == getattr(_DEFAULTS, option):
             continue
         if isinstance(value, bool):
-            words.append(f"--{option}")
+            words.append(f"--{option.replace('_', '-')}")
         else:
             values = value if isinstance(value, tuple) else (value,)
-            words += [f"--{option}={one}" for one in values]
+            words += [f"--{option.replace('_', '-')}={one}" for one in values]
     return words
 
 

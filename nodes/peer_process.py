@@ -77,10 +77,15 @@ def config_of(options: PeerOptions) -> NodeConfig:
         seeds=options.seed,
         profile=options.profile,
         files=options.config,
-        sets=options.set,
+        sets=(*options.set, *_trace_settings(options)),
         bind=options.bind,
         advertise=options.advertise,
     )
+
+
+def _trace_settings(options: PeerOptions) -> list[str]:
+    told = {"level": options.trace, "folder": options.trace_dir}
+    return [f"traces.{key}={value}" for key, value in told.items() if value]
 
 
 async def _serve(options: PeerOptions, pending: Pending, make: MakeNode | None) -> None:

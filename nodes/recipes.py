@@ -1,5 +1,6 @@
 """Recipes: which protocols one kind of node runs, in the order in which they start."""
 
+from nodes.discovery_recipe import add_requester, overlay_clock
 from nodes.settings import NodeConfig
 from nodes.zone_recipe import CertifiedRights, ZoneSetup, add_zones
 from nodes.zone_recipe import supervisor as supervise
@@ -29,8 +30,9 @@ def peer(config: NodeConfig) -> Recipe:
         if not zone:
             raise SecurityError(f"{host.me!r} has no single zone in its certificate: say --zone")
         base = add_zone(host, zone, config)
-        add_time(host, config, base)
         zones = add_zones(host, zone_setup(host, config), base)
+        clock = overlay_clock(add_time(host, config, base, zones))
+        add_requester(host, config, clock)
         add_topics(host, zone, config, base)
         add_dht(host, config, base, zones)
         add_beacon(host, config, base, zones)
@@ -44,6 +46,8 @@ def supervisor(config: NodeConfig) -> Recipe:
     def add_protocols(host: Host) -> None:
         host.add(Echo, config.section(EchoConfig))
         supervise(zone_setup(host, config))(host)
+        clock = overlay_clock(add_time(host, config, None, host.protocol(Zones)))
+        add_requester(host, config, clock)
         add_beacon(host, config, host.protocol(Membership, MANAGEMENT), host.protocol(Zones))
 
     return add_protocols
@@ -106,19 +110,22 @@ def add_dht(host: Host, config: NodeConfig, base: Membership, zones: Zones) -> N
     )
 
 
-def add_time(host: Host, config: NodeConfig, base: Membership) -> TimeSync:
-    """Let a member agree with its zone on the time."""
+def add_time(host: Host, config: NodeConfig, base: Membership | None, zones: Zones) -> TimeSync:
+    """Let a node agree with its zone on the time, and with all others; a supervisor has none."""
     around = host.surroundings
     settings = config.section(TimeSettings)
     servers = (parse_endpoint(text).udp for text in settings.servers)
-    return host.add(
+    service = host.add(
         TimeSync,
         settings,
-        members=base.view,
+        members=None if base is None else base.view,
+        zones=zones,
         where=around.udp_of,
         servers=tuple(filter(None, servers)),
         clock=around.clock,
     )
+    host.overlay_clock = service.reading
+    return service
 
 
 def add_beacon(host: Host, config: NodeConfig, home: Membership, zones: Zones) -> None:
@@ -134,6 +141,7 @@ def add_beacon(host: Host, config: NodeConfig, home: Membership, zones: Zones) -
             view=home.view,
             here=around.here,
             zones=lambda: len(zones.zones()),
+            told=bool(config.seeds),
         )
 
 

@@ -16,6 +16,7 @@ from overlay.net.addresses import parse_endpoint
 from overlay.net.config import NetSettings
 from overlay.profiles import load_profile
 from overlay.toml_source import Source, Typed, overrides, read_toml
+from overlay.traces.config import TraceSettings
 from protocols.beacon.config import BeaconSettings
 from protocols.dht.config import DhtSettings
 from protocols.discovery.config import BdnSettings, BrokerSettings, DiscoverySettings
@@ -44,6 +45,7 @@ SECTIONS: dict[str, type[Settings]] = {
     "discovery": DiscoverySettings,
     "broker": BrokerSettings,
     "bdn": BdnSettings,
+    "traces": TraceSettings,
 }
 """Everything that a config file may hold; a protocol adds its section here."""
 

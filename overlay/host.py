@@ -34,6 +34,8 @@ from overlay.protocol import (
     TurnedAway,
     UdpAddress,
 )
+from overlay.tracing import Level, Trace, TraceSink
+from overlay.tracing.kinds import LINK_LOST, LINK_UP, REFUSED
 
 if TYPE_CHECKING:
     from overlay.security.rights import Rights
@@ -52,10 +54,13 @@ Kept: TypeAlias = Mapping[bytes, bytes]
 Listener: TypeAlias = Callable[[Any], None]
 Recipe: TypeAlias = "Callable[[Host], None]"
 """Adds the protocols of one kind of node, in order."""
+OverlayClock: TypeAlias = Callable[[float], "tuple[float, float] | None"]
+"""What overlay time adds to a time of the node's clock, and how far it may be off; or None."""
 RefusalListener: TypeAlias = Callable[[NodeId, RemoteProtocolError, int], None]
 
 
 SIMULATED_PORT = 7400
+DRIVER = "driver"  # whose rows are not a protocol's, in both worlds
 
 
 def _at_its_name(peer: NodeId) -> UdpAddress | None:
@@ -72,7 +77,7 @@ class Surroundings(NamedTuple):
     """What a peer's certificate allows; None when it was not seen: whoever let it in saw it."""
     udp_of: Callable[[NodeId], UdpAddress | None] = _at_its_name  # where it takes datagrams
     clock: Callable[[], float] | None = None
-    """Reads the node's clock in the middle of a tick, for timestamps; None: there it stands."""
+    """Reads the clock in the middle of a tick, for timestamps of round trips; None: it stands."""
     overlay: str = ""
     authority: bytes = b""  # what tells overlays of one name apart; empty when insecure
 
@@ -84,24 +89,27 @@ def _nothing_kept(_instance: Instance) -> Kept:
 class Instance:
     """One running protocol: its scope, and the key under which a driver files its timers."""
 
-    __slots__ = ("emits", "key", "protocol", "running", "scope")
+    __slots__ = ("effects", "emits", "key", "name", "protocol", "running", "scope")
 
     def __init__(self, name: str, scope: Scope, emits: frozenset[type[Event]]) -> None:
+        self.name = name
         self.key = f"{name}@{scope}" if scope else name
         self.scope = scope
         self.emits = emits
         self.running = False
+        self.effects: HostEffects
         self.protocol: OverlayProtocol  # set once it is constructed, right after its effects
 
 
 class HostEffects(Effects):
     """The part of the effects that never leaves the host; drivers add the rest."""
 
-    __slots__ = ("_host", "_instance")
+    __slots__ = ("_host", "_instance", "tracing")
 
     def __init__(self, host: Host, instance: Instance) -> None:
         self._host = host
         self._instance = instance
+        self.tracing: int = host.tracing
 
     def emit(self, event: Event) -> None:
         """Queue the event; siblings hear of it when the current handler is done."""
@@ -109,11 +117,20 @@ class HostEffects(Effects):
             raise LocalProtocolError(
                 f"{self._instance.key} emits {type(event).__name__}, which is not in its `emits`"
             )
+        if self.tracing:
+            for record in event.traces():
+                self.trace(record)
         self._host.queue_event(self._instance.scope, event)
 
     def at_tick_end(self, callback: Callable[[float], None]) -> None:
         """Register once per tick."""
         self._host.at_tick_end(callback)
+
+    def trace(self, record: Trace) -> None:
+        """Hand it to whoever records this node."""
+        traces = self._host.traces
+        if traces is not None:
+            traces.take(self._instance.name, self._instance.scope, record)
 
 
 class Host:
@@ -131,6 +148,9 @@ class Host:
         self.me = me
         self.surroundings = Surroundings()  # whoever runs the node replaces it before the recipe
         self.refusals: Counter[str] = Counter()
+        self.overlay_clock: OverlayClock | None = None  # a recipe with a time service sets it
+        self.tracing: int = Level.OFF
+        self.traces: TraceSink | None = None
         self.tick_end_callbacks: dict[Callable[[float], None], None] = {}
         self._make_effects = make_effects
         self._seed = seed
@@ -155,7 +175,7 @@ class Host:
         if (cls, scope) in self._instances:
             raise LocalProtocolError(f"{cls.name} runs already in scope {scope!r}")
         instance = Instance(cls.name, scope, frozenset(cls.emits))
-        effects = self._make_effects(self, instance)
+        effects = instance.effects = self._make_effects(self, instance)
         rng = Random(f"{self._seed}/{self.me}/{instance.key}")
         protocol = cls(self.me, effects, rng, config, **views)
         self._merge_handlers(cls, scope, protocol)
@@ -275,6 +295,13 @@ class Host:
             if self._hearers[event] and event not in emitted and event not in HOST_EVENTS:
                 raise LocalProtocolError(f"a protocol waits for {event.__name__}; nobody emits it")
 
+    def record(self, level: int, traces: TraceSink | None) -> None:
+        """Have rows up to that level taken from now on; None: nobody takes any."""
+        self.traces = traces
+        self.tracing = Level.OFF if traces is None else level
+        for instance in self._instances.values():
+            instance.effects.tracing = self.tracing
+
     # -- inputs -------------------------------------------------------------------------------
 
     def receive(self, src: NodeId, scope: Scope, batch: Sequence[Message], now: float) -> None:
@@ -328,8 +355,17 @@ class Host:
 
     def announce(self, event: Event, now: float) -> None:
         """Tell a fact of the driver's own (`LinkUp`, `LinkLost`) to everybody who listens."""
+        if self.traces is not None:
+            self._trace_link(event)
         self._events.append((NODE_SCOPE, event))
         self._drain(now)
+
+    def _trace_link(self, event: Event) -> None:
+        assert self.traces is not None
+        if isinstance(event, LinkUp):
+            self.traces.take(DRIVER, NODE_SCOPE, Trace(LINK_UP, event.peer))
+        elif isinstance(event, LinkLost):
+            self.traces.take(DRIVER, NODE_SCOPE, Trace(LINK_LOST, event.peer, detail=event.reason))
 
     def call(self, command: Callable[..., T], *args: Any, now: float) -> T:
         """Run a command of the application on a protocol of this node."""
@@ -379,8 +415,16 @@ class Host:
     def refuse(self, src: NodeId, error: RemoteProtocolError, count: int = 1) -> None:
         """Count what a peer sent and must not have sent."""
         self.refusals[error.reason] += count
+        self.trace_refusal(src, error, count)
         if self._on_refusal is not None:
             self._on_refusal(src, error, count)
+
+    def trace_refusal(self, src: str, error: RemoteProtocolError, count: int) -> None:
+        """Leave a row about something that was refused here, or by the driver."""
+        if self.traces is not None:
+            self.traces.take(
+                DRIVER, NODE_SCOPE, Trace(REFUSED, src, detail=error.reason, count=count)
+            )
 
     def check_invariants(self) -> None:
         """Ask every running protocol to check itself."""

@@ -7,13 +7,14 @@ ZeroMQ (`overlay.net`) and by the thousand in the simulator (`overlay.sim`).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from random import Random
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import msgspec
 
 from overlay.ids import NodeId
+from overlay.tracing import Trace
 
 Scope: TypeAlias = str
 """Tells several instances of one protocol on a node apart; the frame header carries it."""
@@ -37,16 +38,9 @@ class Message(msgspec.Struct, frozen=True, array_like=True, gc=False):
 class Event(msgspec.Struct, frozen=True):
     """A fact that one protocol tells its siblings and the application, in the past tense."""
 
-
-class Trace(msgspec.Struct, frozen=True):
-    """One row for the traces: what happened, with whom, and how often."""
-
-    kind: str
-    peer: NodeId = ""
-    detail: str = ""
-    sequence: int = 0
-    count: int = 1
-    bytes: int = 0
+    def traces(self) -> Iterable[Trace]:
+        """What it leaves in the traces whenever it is emitted: nothing, unless a class says so."""
+        return ()
 
 
 class UdpAddress(NamedTuple):
@@ -124,6 +118,9 @@ class Effects(ABC):
 
     __slots__ = ()
 
+    tracing: int = 0
+    """The level of the traces (`overlay.tracing.Level`): ask before a row is made."""
+
     @abstractmethod
     def send(self, to: NodeId | Sequence[NodeId], msg: Message) -> None:
         """Send over the link to `to`; to several peers it is encoded once.
@@ -164,7 +161,7 @@ class Effects(ABC):
 
     @abstractmethod
     def trace(self, record: Trace) -> None:
-        """Leave a row in the traces."""
+        """Leave a row in the traces; only while `tracing` is at the level of its kind."""
 
 
 class OverlayProtocol(ABC):

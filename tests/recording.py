@@ -6,7 +6,8 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import NamedTuple, TypeAlias
 
 from overlay.ids import NodeId
-from overlay.protocol import Effects, Event, Group, Message, Trace, UdpAddress
+from overlay.protocol import Effects, Event, Group, Message, UdpAddress
+from overlay.tracing import Trace
 
 
 class Send(NamedTuple):

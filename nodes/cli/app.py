@@ -7,8 +7,10 @@ import typer
 
 import overlay
 from nodes.cli import (
+    analyze,
     brokers,
     clock,
+    collector,
     config,
     demo,
     dht,
@@ -24,6 +26,7 @@ from nodes.cli import (
     sub,
     topics,
     topology,
+    trace,
     watch,
     zones,
 )
@@ -74,10 +77,11 @@ def _version() -> str:
 
 for module in (
     *(peer, running, members, zones, topology, watch, clock),
-    *(pub, sub, topics, brokers, discover, echo, new_protocol, demo),
+    *(pub, sub, topics, collector, brokers, discover, echo, new_protocol, demo, analyze),
 ):
     module.register(app)
 app.add_typer(keys.app, name="keys")
 app.add_typer(config.app, name="config")
 app.add_typer(dht.app, name="dht")
+app.add_typer(trace.app, name="trace")
 sim.register(app)

@@ -8,6 +8,7 @@ import typer
 
 from nodes.cli.asking import NodeName, ask_each
 from nodes.cli.output import AsJson, Profile, counted, print_json, print_table
+from nodes.control import ControlError
 from nodes.peer_options import PeerOptions
 from nodes.settings import DEFAULT_PROFILE
 
@@ -57,7 +58,7 @@ def broker(
     from nodes.peer_process import run
 
     told = (name, zone, overlay, seed, profile, config, sets, bind, advertise, keys, state)
-    options = _options(*told, insecure, json)
+    options = peer_options(*told, insecure, json)
     raise typer.Exit(run(options, lambda made: BrokerNode(made, bdns=bdn or (), links=link or ())))
 
 
@@ -81,10 +82,10 @@ def bdn(
     from nodes.peer_process import run
 
     told = (name, zone, overlay, seed, profile, config, sets, bind, advertise, keys, state)
-    raise typer.Exit(run(_options(*told, insecure, json), BdnNode))
+    raise typer.Exit(run(peer_options(*told, insecure, json), BdnNode))
 
 
-def _options(*told: Any) -> PeerOptions:
+def peer_options(*told: Any) -> PeerOptions:
     """As `overlay peer` would have read them."""
     keys = ("name", "zone", "overlay", "seed", "profile", "config", "set", "bind", "advertise")
     names = (*keys, "keys", "state", "insecure", "json")
@@ -98,7 +99,11 @@ def _options(*told: Any) -> PeerOptions:
 
 def brokers(node: NodeName = None, json: AsJson = False) -> None:
     """Show the brokers that a BDN of this machine lists."""
-    tables = ask_each(node, "bdn")
+    bdns = [one["name"] for one in ask_each(node, "status") if "bdn" in one["protocols"]]
+    if not bdns:
+        who = "no node of this machine is a BDN" if node is None else f"{node!r} is no BDN"
+        raise ControlError(f"{who}: start one with `overlay bdn`")
+    tables = [table for name in bdns for table in ask_each(name, "bdn")]
     if json:
         print_json({"bdns": tables})
         return

@@ -1,10 +1,17 @@
 """`overlay demo`: zones form; a delegate, a gateway and a zone are killed, and others go on."""
 
-from typing import TYPE_CHECKING, Any
+from contextlib import suppress
+from datetime import UTC, datetime
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from shutil import rmtree
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from nodes.cli.output import AsJson, complain, console, print_json, print_table
+from overlay.errors import OverlayError
 
 if TYPE_CHECKING:
     from nodes.demo import DemoReport
@@ -15,24 +22,59 @@ def register(app: typer.Typer) -> None:
     app.command()(demo)
 
 
-def demo(json: AsJson = False) -> None:
+def demo(
+    dir: Annotated[
+        Path | None,
+        typer.Option("--dir", help="Where traces and report go.", show_default="runs/demo-TIME"),
+    ] = None,
+    json: AsJson = False,
+) -> None:
     """Run three zones of four peers here; kill a delegate, a gateway, and a whole zone."""
     import trio
 
     from nodes.demo import play
 
+    folder = dir or Path("runs", f"demo-{datetime.now(UTC):%Y%m%dT%H%M%S}")
+    traces = folder / "traces" if find_spec("pyarrow") else None
+    try:
+        if json:
+            report = trio.run(play, _quiet, _quiet, traces)
+        else:
+            screen = console()
+            with screen.status("") as progress:
+                report = trio.run(play, screen.print, progress.update, traces)
+    except OverlayError:
+        if dir is None:  # a demo that did not happen leaves nothing behind
+            rmtree(folder, ignore_errors=True)
+            with suppress(OSError):
+                folder.parent.rmdir()
+        raise
     if json:
-        report = trio.run(play, _quiet, _quiet)
         print_json(report)
     else:
-        screen = console()
-        with screen.status("") as progress:
-            report = trio.run(play, screen.print, progress.update)
         _show(report)
+        _analyse(traces, folder / "report")
     for failure in report.failures:
         complain(failure)
     if report.failures:
         raise typer.Exit(1)
+
+
+def _analyse(traces: Path | None, out: Path) -> None:
+    """End with the report of what just happened, where Spark can make one."""
+    if traces is None:
+        print("no traces: pip install 'zmq-overlay[traces]' lets peers record them")
+        return
+    from overlay.traces.spool import recover
+
+    recover(traces)  # of the peers that were killed
+    try:
+        analyze = import_module("nodes.cli.analyze")
+        told = analyze.run(traces, out)
+    except (ImportError, OverlayError) as error:
+        print(f"traces: {traces.resolve()} (no report: {error})")
+        return
+    print(f"report: {told['report']}")
 
 
 def _quiet(line: str) -> None:

@@ -39,6 +39,12 @@ def peer(
     events: Annotated[
         bool, typer.Option("--events", help="Print a line when a link or a member comes or goes.")
     ] = False,
+    trace: Annotated[
+        str, typer.Option(help="Record traces: delivery, messages or all.", show_default="off")
+    ] = "",
+    trace_dir: Annotated[
+        str, typer.Option(help="Where traces are written.", show_default="./traces")
+    ] = "",
     supervisor: Annotated[
         bool,
         typer.Option("--supervisor", help="Look after zones instead of being a member of one."),
@@ -60,6 +66,8 @@ def peer(
         state=state,
         insecure=insecure,
         events=events,
+        trace=trace,
+        trace_dir=trace_dir,
         supervisor=supervisor,
         json=json,
     )

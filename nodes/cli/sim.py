@@ -7,7 +7,9 @@ import typer
 
 from nodes.cli.completion import scenarios
 from nodes.cli.output import AsJson, complain, console, print_json, print_table
+from nodes.scenarios.recording import Recording
 from overlay.errors import ConfigError
+from overlay.tracing import LEVEL_NAMES, Level
 
 if TYPE_CHECKING:
     from nodes.scenarios.running import RunResult
@@ -26,7 +28,13 @@ def sim(
     nodes: Annotated[int, typer.Option(min=0, help="How many; 0: as the scenario likes.")] = 0,
     wire: Annotated[bool, typer.Option("--wire", help="Pass messages through the codec.")] = False,
     check_every: Annotated[int, typer.Option(min=0, help="Steps between two checks.")] = 1,
-    trace: Annotated[Path | None, typer.Option(help="Write every step, as JSON lines.")] = None,
+    trace: Annotated[
+        Path | None, typer.Option(help="Record traces of all nodes in this folder, as Parquet.")
+    ] = None,
+    trace_level: Annotated[
+        str, typer.Option(help="How much of them: delivery, messages or all.")
+    ] = "all",
+    steps: Annotated[Path | None, typer.Option(help="Write every step, as JSON lines.")] = None,
     list_all: Annotated[bool, typer.Option("--list", help="List the scenarios.")] = False,
     json: AsJson = False,
 ) -> None:
@@ -51,9 +59,23 @@ def sim(
     if nodes == 1:
         complain("a scenario needs at least 2 nodes; 0 leaves it to the scenario")
         raise typer.Exit(2)
-    result = _run(
-        scenario, seed, nodes, wire=wire, check_every=check_every, trace=trace, quiet=json
-    )
+    if trace_level not in LEVEL_NAMES[1:]:
+        complain(f"--trace-level {trace_level}: one of {', '.join(LEVEL_NAMES[1:])}")
+        raise typer.Exit(2)
+    try:
+        result = _run(
+            scenario,
+            seed,
+            nodes,
+            wire=wire,
+            check_every=check_every,
+            traces=None if trace is None else Recording(trace, Level[trace_level.upper()]),
+            steps=steps,
+            quiet=json,
+        )
+    except (OSError, ConfigError) as error:
+        complain(f"cannot write the traces to {trace}: {getattr(error, 'strerror', '') or error}")
+        raise typer.Exit(1) from None
     if json:
         print_json(result)
     else:
@@ -69,7 +91,8 @@ def _run(
     *,
     wire: bool,
     check_every: int,
-    trace: Path | None,
+    traces: "Recording | None",
+    steps: Path | None,
     quiet: bool,
 ) -> "RunResult":
     from contextlib import ExitStack
@@ -80,11 +103,11 @@ def _run(
 
     with ExitStack() as open_until_done:
         reader = None
-        if trace is not None:
+        if steps is not None:
             try:
-                reader = TraceFile(open_until_done.enter_context(trace.open("wb")))
+                reader = TraceFile(open_until_done.enter_context(steps.open("wb")))
             except OSError as error:
-                complain(f"cannot write the trace {trace}: {error.strerror}")
+                complain(f"cannot write the steps to {steps}: {error.strerror}")
                 raise typer.Exit(1) from None
         status = None
         if not quiet:
@@ -101,6 +124,7 @@ def _run(
             wire=wire,
             check_every=check_every,
             reader=reader,
+            traces=traces,
             on_wait=show,
         )
 
@@ -116,6 +140,7 @@ def _summarise(result: "RunResult") -> None:
             ("messages", f"{result.messages:,} delivered, {rate:,.0f} per second"),
             ("took", f"{result.wall_seconds:.2f} s"),
             ("trace hash", result.trace_hash),
+            *([("traces", f"{result.rows:,} rows in {result.traces}")] if result.traces else []),
         ],
         title=f"{result.scenario}, seed {result.seed}",
     )

@@ -7,9 +7,11 @@ from time import perf_counter
 
 import msgspec
 
+from nodes.scenarios.recording import Recording
 from nodes.scenarios.registry import Entry, find
 from overlay.sim import SimStage, SimulationFailed, Simulator
 from overlay.sim.trace import TraceReader
+from overlay.sim.tracing import SimTraces
 
 
 class RunResult(msgspec.Struct, frozen=True):
@@ -27,6 +29,8 @@ class RunResult(msgspec.Struct, frozen=True):
     node_hours: float  # of simulated life
     replay: str
     failure: str = ""
+    traces: str = ""  # the folder of the run, if it was recorded
+    rows: int = 0  # in it
 
 
 def replay_line(scenario: str, seed: int, nodes: int, *, wire: bool = False) -> str:
@@ -42,6 +46,7 @@ def run_scenario(
     wire: bool = False,
     check_every: int = 1,
     reader: TraceReader | None = None,
+    traces: Recording | None = None,
     on_wait: Callable[[str, Simulator], None] | None = None,
 ) -> RunResult:
     """Play a scenario; a failure is a result, not an exception."""
@@ -50,6 +55,9 @@ def run_scenario(
     replay = replay_line(entry.name, seed, nodes, wire=wire)
     sim = Simulator(seed, entry.network, wire=wire, check_every=check_every, replay=replay)
     sim.reader = reader
+    run = traces.run_of(entry.name, seed, nodes) if traces is not None else ""
+    if traces is not None:
+        sim.traces = SimTraces(sim, traces.folder, run=run, level=traces.level)
     for rule in entry.faults:
         sim.faults.add(rule)
     stage = SimStage(sim, nodes=nodes)
@@ -59,6 +67,10 @@ def run_scenario(
         stage.play(entry.script, (lambda what: on_wait(what, sim)) if on_wait else None)
     except SimulationFailed as error:
         failure = str(error)
+    rows = 0
+    if sim.traces is not None:
+        sim.traces.close()
+        rows = sim.traces.rows
     return RunResult(
         scenario=entry.name,
         seed=seed,
@@ -72,4 +84,6 @@ def run_scenario(
         node_hours=sim.node_seconds / 3600.0,
         replay=replay,
         failure=failure,
+        traces="" if traces is None else str(traces.folder / f"run={run}"),
+        rows=rows,
     )

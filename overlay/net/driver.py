@@ -31,7 +31,7 @@ from overlay.net.effects import NetEffects
 from overlay.net.envelopes import Envelopes
 from overlay.net.inbound import Inbound
 from overlay.net.introduction import ASK_AGAIN, Introductions, remove_certificates
-from overlay.net.link import Link
+from overlay.net.link import Link, State
 from overlay.net.links import Links
 from overlay.net.listening import listen, open_router
 from overlay.net.memory import keep_freed
@@ -40,6 +40,7 @@ from overlay.net.refusals import Refusals
 from overlay.net.session import Session
 from overlay.net.status import DriverStatus, link_status, session_status
 from overlay.net.store import Store
+from overlay.net.tallies import Tallies
 from overlay.net.timers import Timers
 from overlay.net.trust import CertifiedTrust, OpenTrust, Trust
 from overlay.net.udp import Datagrams
@@ -51,9 +52,9 @@ from overlay.protocol import (
     NetworkChanged,
     OverlayProtocol,
     Scope,
-    Trace,
     UdpAddress,
 )
+from overlay.tracing import Level, TraceSink
 from overlay.wire.frames import FRAMEWORK_MESSAGES, OLDEST_VERSION, VERSION, Hello
 from overlay.wire.reader import BatchReader
 from overlay.wire.sizes import Sizes
@@ -94,13 +95,12 @@ class Driver:
         self.refusals = Refusals()
         self.timers = Timers()
         self.endpoints: list[str] = []
-        self.recorder: Callable[[Instance, Trace], None] | None = None
         self._trust: Trust = (
             OpenTrust(name, overlay) if credentials is None else CertifiedTrust(credentials)
         )
         self._life = os.urandom(8)
         self._wall = time.time() - time.monotonic() + self.net.clock_offset  # fixed: no jumps
-        self._started_at = self.now()
+        self.started_at = self.now()
         self.sizes = Sizes(FRAMEWORK_MESSAGES, self.limits)
         self._reader = BatchReader((), self.limits)
         self._rng = Random(seed) if seed is not None else Random()
@@ -110,7 +110,7 @@ class Driver:
         self._in_tick = False
         self._last_flush = 0.0
         self._sweep_at = 0.0
-        self._refresh_at = self._started_at + REFRESH_TRUST  # what was loaded just now is new
+        self._refresh_at = self.started_at + REFRESH_TRUST  # what was loaded just now is new
         self._alarm = Alarm(self.now)
         self._stop = trio.Event()
         self._stop_by = 0.0  # when what waits must have left
@@ -139,10 +139,10 @@ class Driver:
             self.name,
             lambda host, instance: NetEffects(self, host, instance),
             seed if seed is not None else os.urandom(16).hex(),
-            on_refusal=self._refuse,
+            on_refusal=self._count_refusal,
             on_removed=self.timers.forget,
         )
-        self.host.listen(ContactLearned, self._on_contact)
+        self.host.listen(ContactLearned, lambda told: self._believe(told.peer, told.endpoints))
         self._envelopes = Envelopes(
             self.name,
             self._trust,
@@ -153,7 +153,7 @@ class Driver:
             self.links.learn_identity,
             self.now,
         )
-        self._datagrams = Datagrams(
+        self.datagrams = Datagrams(
             lambda fd, ready: self._descriptors.watch(fd, lambda _: ready()),
             lambda fd: self._descriptors.unwatch((fd,)),
             self._envelopes.received,
@@ -163,7 +163,7 @@ class Driver:
         self._introductions = self._envelopes.introductions = Introductions(
             self.name,
             self._trust,
-            self._datagrams,
+            self.datagrams,
             self._reader,
             self.limits,
             lambda link, peer, key: self.links.introduced(link, peer, key, self.now()),
@@ -233,7 +233,7 @@ class Driver:
             if hasattr(self, "_inbound"):
                 self._inbound.close()
             self._router.close(linger=int(1000 * max(LAST_WORDS, self._stop_by - self.now())))
-        self._datagrams.close()
+        self.datagrams.close()
         self._descriptors.close()
         self.store.close()
         if not self.insecure:
@@ -265,10 +265,11 @@ class Driver:
             lost=self._on_session_lost,
             unix_now=time.time,
         )
+        self._inbound.tallies = self._envelopes.tallies
         self.links.inbound = self._inbound
         self.yield_soon = self._inbound.end_intake
         self._bound = [
-            listen(router, self._datagrams, parse_endpoint(text), self._trust.certificate)
+            listen(router, self.datagrams, parse_endpoint(text), self._trust.certificate)
             for text in self.net.bind
         ]
         self._tell_where()
@@ -276,7 +277,7 @@ class Driver:
         self._descriptors.watch(self._inbound.monitor.fd, lambda _: self._inbound.read_monitor())
         self._inbound.read_monitor()
         self._shared.desk.answer()
-        self._datagrams.join(*self.host.groups)
+        self.datagrams.join(*self.host.groups)
 
     def _tell_where(self) -> None:
         self.endpoints = [str(one) for one in advertised(self._bound, self.net.advertise)]
@@ -289,13 +290,13 @@ class Driver:
     def start_instance(self, protocol: OverlayProtocol) -> None:
         """Start a protocol that was added to the host while the node runs."""
         self._learn_messages()
-        self._datagrams.join(*protocol.groups())
+        self.datagrams.join(*protocol.groups())
         self.call(self.host.launch, protocol)
 
     def remove_instance(self, protocol: OverlayProtocol) -> None:
         """Stop one protocol and forget its timers, and the groups that only it wanted."""
         self.call(self.host.remove, protocol)
-        self._datagrams.leave(*(one for one in protocol.groups() if one not in self.host.groups))
+        self.datagrams.leave(*(one for one in protocol.groups() if one not in self.host.groups))
 
     # -- waiting ------------------------------------------------------------------------------
 
@@ -354,7 +355,7 @@ class Driver:
 
     def _sweep(self, now: float) -> None:
         self._inbound.read_monitor()
-        if self._datagrams.look_around():
+        if self.datagrams.look_around():
             self._tell_where()
             self.host.announce(NetworkChanged(), now)
         self._sweep_at = now + SWEEP_EVERY
@@ -393,10 +394,10 @@ class Driver:
         finally:
             self._after_call(self.net.flush_gap if gap is None else gap)
 
-    def call_later(self, command: Callable[..., T], *args: Any) -> T:
-        """Run a command whose sending may wait for the next tick: one of many, from many tasks."""
-        self._alarm.ring()
-        return self.host.call(command, *args, now=self.now())
+    def at_tick_end(self, callback: Callable[[float], None]) -> None:
+        """Call back at the end of this tick; on an idle node that is now."""
+        self.host.at_tick_end(callback)
+        self._after_call(self.net.flush_gap)
 
     def _after_call(self, gap: float) -> None:
         if self._in_tick or not self._ran or self._router.closed:
@@ -415,29 +416,30 @@ class Driver:
 
     def cast(self, to: UdpAddress | Group, scope: Scope, msg: Message, reader: NodeId) -> None:
         """Sign, seal for a reader if one is named, and send one datagram."""
-        self._envelopes.cast(self._datagrams, to, scope, msg, reader)
+        self._envelopes.cast(self.datagrams, to, scope, msg, reader)
 
     def set_timer(self, instance: Instance, key: Hashable, at: float) -> None:
         """Set a timer, and wake the sleeper when it is the first."""
         self.timers.set(instance, key, at)
         self._alarm.ring_by(at)
 
-    def trace(self, instance: Instance, record: Trace) -> None:
-        """Hand a row to the recorder, if there is one."""
-        if self.recorder is not None:
-            self.recorder(instance, record)
-
-    def join(self, group: Group) -> None:
-        """Take the datagrams of a multicast group."""
-        self._datagrams.join(group)
-
-    def leave(self, group: Group) -> None:
-        """Take them no more."""
-        self._datagrams.leave(group)
+    def record(self, level: int, traces: TraceSink | None) -> None:
+        """Have rows up to that level taken from now on; None: nobody takes any."""
+        self.host.record(level, traces)
+        counting = traces is not None and level >= Level.MESSAGES
+        tallies = Tallies(self.host, self.sizes) if counting else None
+        self.links.count_with(tallies)
+        self._envelopes.tallies = tallies
+        if hasattr(self, "_inbound"):
+            self._inbound.tallies = tallies
 
     def meet(self, endpoint: str) -> None:
         """Open a link to an address whose node's name is unknown; `PeerMet` tells it."""
         self.links.meet(parse_endpoint(endpoint))
+
+    def link(self, peer: NodeId) -> bool:
+        """Open a link to a peer, or keep it; True when it is open, else `LinkUp` will tell."""
+        return self.links.to(peer).state is State.OPEN
 
     def learn(self, peer: NodeId, endpoints: Sequence[str]) -> None:
         """Put a peer's addresses into the book."""
@@ -446,10 +448,11 @@ class Driver:
     # -- what happens -------------------------------------------------------------------------
 
     def _refuse(self, who: str, error: RemoteProtocolError, count: int) -> None:
-        self.refusals.add(who, error, self.now(), count)
+        self.host.trace_refusal(who, error, count)
+        self._count_refusal(who, error, count)
 
-    def _on_contact(self, event: ContactLearned) -> None:
-        self._believe(event.peer, event.endpoints)
+    def _count_refusal(self, who: str, error: RemoteProtocolError, count: int) -> None:
+        self.refusals.add(who, error, self.now(), count)
 
     def _believe(self, peer: NodeId, endpoints: Sequence[str]) -> None:
         try:
@@ -481,14 +484,14 @@ class Driver:
 
     def status(self) -> DriverStatus:
         """What `overlay status` shows."""
-        counters = self.links.counters + self._datagrams.counts + self._inbound.counters
+        counters = self.links.counters + self.datagrams.counts + self._inbound.counters
         counters["messages to itself dropped"] = self.outbox.loopback_dropped
         return DriverStatus(
             name=self.name,
             overlay=self.overlay,
             insecure=self.insecure,
             endpoints=self.endpoints,
-            uptime=self.now() - self._started_at,
+            uptime=self.now() - self.started_at,
             links=[link_status(link, self.now()) for link in self.links],
             sessions=[session_status(one, self.now()) for one in self._inbound.sessions.values()],
             refusals=dict(sorted(self.refusals.counts.items())),

@@ -10,6 +10,7 @@ from overlay.errors import RemoteProtocolError
 from overlay.ids import NodeId
 from overlay.limits import Limits
 from overlay.net.introduction import INTRODUCTION_MAGIC, Introductions
+from overlay.net.tallies import Tallies
 from overlay.net.trust import Trust
 from overlay.net.udp import Datagrams
 from overlay.protocol import Group, Message, Origin, Scope, UdpAddress
@@ -38,6 +39,7 @@ class Envelopes:
         clock: Callable[[], float],
     ) -> None:
         self.introductions: Introductions  # set by the driver, once there are sockets
+        self.tallies: Tallies | None = None  # counts what passes, while it is traced
         self._me = me
         self._trust = trust
         self._reader = reader
@@ -62,6 +64,8 @@ class Envelopes:
         data = self._trust.signer.sign(
             body, time.time(), with_certificate=True, seal_for=sealed_for
         )
+        if self.tallies is not None:
+            self.tallies.cast(address, scope, msg, len(data))
         if isinstance(address, Group):
             datagrams.cast(data, address)
         else:
@@ -84,6 +88,8 @@ class Envelopes:
                 error = RemoteProtocolError("datagram-wrong-overlay", error.detail)
             self._refuse(sender.host, error, 1)
             return
+        if self.tallies is not None:
+            self.tallies.heard(identity.name, scope, msg, len(data))
         self._deliver(Origin(sender, identity.name, now, interface), scope, msg, now)
 
     def _remember(self, identity: Identity) -> None:

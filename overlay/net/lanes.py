@@ -17,7 +17,7 @@ from overlay.protocol import Message, Scope
 from overlay.wire.bulk import BulkLane
 from overlay.wire.frames import FRAMEWORK_SCOPE, Mark, empty_frame
 from overlay.wire.sizes import Encoded
-from overlay.wire.writer import BatchWriter, Part
+from overlay.wire.writer import BatchWriter, Part, Tally
 
 if TYPE_CHECKING:
     from overlay.net.links import Links
@@ -88,7 +88,14 @@ class Lanes:
         if self.bulk is None:
             self.bulk = self._links.bulk_lane()
             self.bulk.version = self.writer.version
+            self.bulk.tally = self.writer.tally
         return self.bulk
+
+    def count_with(self, tally: Tally | None) -> None:
+        """Have what leaves from now on counted, or not."""
+        self.writer.tally = tally
+        if self.bulk is not None:
+            self.bulk.tally = tally
 
     @property
     def waiting(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ from overlay.net.descriptors import Descriptors
 from overlay.net.inbound import Inbound
 from overlay.net.link import Link, State
 from overlay.net.session import Session
+from overlay.net.tallies import Tallies
 from overlay.net.trust import Trust
 from overlay.protocol import Event, LinkLost, LinkUp, PeerMet, TurnedAway, UdpAddress
 from overlay.wire.bulk import BulkLane
@@ -89,6 +91,16 @@ class Links:
         self._keys: dict[NodeId, bytes] = {}  # CURVE keys that certificates proved
         self._rights: dict[NodeId, Rights] = {}  # what they allow
         self.stopping = False
+        self._tallies: Tallies | None = None
+
+    def count_with(self, tallies: Tallies | None) -> None:
+        """Have what leaves from now on counted, or not."""
+        self._tallies = tallies
+        for link in self:
+            self._count(link)
+
+    def _count(self, link: Link) -> None:
+        link.count_with(None if self._tallies is None else partial(self._tallies.sent, link))
 
     # -- connections that peers opened --------------------------------------------------------
 
@@ -247,7 +259,9 @@ class Links:
     def _new_link(self, name: NodeId | None, candidates: tuple[Endpoint, ...]) -> Link:
         now = self.now()
         writer = BatchWriter(self.sizes, self.limits, self.net.link_bytes, self.now)
-        return Link(self, writer, name, candidates, self._rng, now)
+        link = Link(self, writer, name, candidates, self._rng, now)
+        self._count(link)
+        return link
 
     def bulk_lane(self) -> BulkLane:
         """The second lane of a link; most links never need it."""
@@ -334,6 +348,7 @@ class Links:
             if previous is not None:
                 link.writer, previous.writer = previous.writer, link.writer
                 link.bulk, previous.bulk = previous.bulk, link.bulk
+                self._count(link)
                 previous.close(None, 0)
             link.name = name
             link.candidates = self._book[name]
@@ -378,6 +393,8 @@ class Links:
     def sweep(self, now: float) -> float:
         """Step every link and close idle ones; returns when something is due next."""
         due = now + 1.0
+        if self._tallies is not None:
+            self._tallies.look_for_drops(self)
         for link in [link for link, until in self._parting.items() if until <= now]:
             del self._parting[link]
             link.close(None, PARTING)

@@ -177,10 +177,13 @@ class Slow(Rule):
 class Faults:
     """The rules in force, in the order in which they were added."""
 
-    def __init__(self, on_added: Callable[[Rule], None]) -> None:
+    def __init__(
+        self, on_added: Callable[[Rule], None], on_removed: Callable[[Rule], None]
+    ) -> None:
         self.rules: dict[int, Rule] = {}  # by handle; changed only here
         self._next = 0
         self._on_added = on_added
+        self._on_removed = on_removed
 
     def __len__(self) -> int:
         return len(self.rules)
@@ -194,11 +197,14 @@ class Faults:
 
     def remove(self, handle: int) -> None:
         """Take a rule away; harmless when it is gone already."""
-        self.rules.pop(handle, None)
+        rule = self.rules.pop(handle, None)
+        if rule is not None:
+            self._on_removed(rule)
 
     def clear(self) -> None:
         """Take all rules away."""
-        self.rules.clear()
+        for handle in list(self.rules):
+            self.remove(handle)
 
     def __contains__(self, rule: Rule) -> bool:
         return any(rule is other for other in self.rules.values())

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from overlay.host import Host, HostEffects, Instance, Recipe
 from overlay.ids import NodeId
-from overlay.protocol import ContactLearned, Group, Message, Scope, Trace, UdpAddress
+from overlay.protocol import ContactLearned, Group, Message, Scope, UdpAddress
 from overlay.sim.agenda import Entry
 from overlay.sim.clock import NodeClock
 from overlay.sim.storage import Disk
@@ -180,8 +180,3 @@ class SimEffects(HostEffects):
     def store(self, key: bytes, value: bytes | None, token: Hashable) -> None:
         """Write to the simulated disk."""
         self._sim.begin_write(self, key, value, token)
-
-    def trace(self, record: Trace) -> None:
-        """Hand it to whoever reads the traces of this run."""
-        if self._sim.on_record is not None:
-            self._sim.on_record(self._sim.now, self.node.name, self.instance.key, record)

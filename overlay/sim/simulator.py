@@ -6,7 +6,7 @@ import gc
 from collections import Counter
 from collections.abc import Callable, Hashable
 from random import Random
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 from overlay.errors import LocalProtocolError, OverlayError
 from overlay.host import Host, Instance, Recipe
@@ -18,7 +18,6 @@ from overlay.protocol import (
     LinkUp,
     OverlayProtocol,
     Scope,
-    Trace,
 )
 from overlay.scenario import Keep
 from overlay.sim.agenda import Agenda, Entry
@@ -29,12 +28,13 @@ from overlay.sim.network import NetworkModel
 from overlay.sim.node import SimEffects, SimNode
 from overlay.sim.storage import Disk
 from overlay.sim.trace import TraceHash, TraceReader
+from overlay.sim.tracing import SimTraces
 from overlay.sim.traffic import Traffic
+from overlay.tracing import Kind
+from overlay.tracing.kinds import CRASHED, PAUSED, RESUMED, STOPPED
 
 P = TypeVar("P", bound=OverlayProtocol)
 T = TypeVar("T")
-
-RecordListener: TypeAlias = Callable[[float, NodeId, str, Trace], None]
 
 SWEEP_FROM = 10_000  # stale timers, from which on a sweep pays
 # Nodes, from which on they are hidden from the garbage collector while they run: it would walk over
@@ -61,10 +61,10 @@ class Simulator:
         self.replay = replay or f"Simulator(seed={seed!r})"
         self.rng = Random(f"{seed}/simulator")
         self.nodes: dict[NodeId, SimNode] = {}
-        self.faults = Faults(self._on_rule_added)
+        self.faults = Faults(self._on_rule_added, self._on_rule_removed)
         self.checks: list[Callable[[], None]] = []  # global invariants, after every checked step
         self.reader: TraceReader | None = None  # reads every step, at a price
-        self.on_record: RecordListener | None = None  # reads what protocols trace
+        self.traces: SimTraces | None = None  # records what nodes trace; set before they start
         self.counts: Counter[str] = Counter()
         self.steps = 0
         self._ended_seconds = 0.0  # of all lives that ended
@@ -134,6 +134,8 @@ class Simulator:
             node.name, make_effects, f"{self.seed}/{node.life}", on_removed=node.forget_instance
         )
         node.recipe(host)
+        if self.traces is not None:
+            self.traces.started(node, host)
         host.listen(ContactLearned, node.learn)
         node.host = host
         self.note(node, "start", node.life)
@@ -148,6 +150,7 @@ class Simulator:
         if node.host is None:
             return
         self.note(node, "crash", keep)
+        self._trace(node, CRASHED, keep)
         if node.disk is not None:
             node.disk.crash(keep, self.rng)
         self.traffic.hang_up(node, "crashed")
@@ -163,6 +166,7 @@ class Simulator:
         now = self.clock_of(node)
         host.stop(now)
         self.settle(node, host, now)
+        self._trace(node, STOPPED)
         if node.disk is not None:
             node.disk.crash("all", self.rng)
         self.traffic.hang_up(node, "stopped")
@@ -183,6 +187,7 @@ class Simulator:
         node = self.node(name)
         if node.host is not None and node.backlog is None:
             self.note(node, "pause", None)
+            self._trace(node, PAUSED)
             node.backlog = []
             self.traffic.watch_silence(node)
 
@@ -193,6 +198,7 @@ class Simulator:
         if backlog is None:
             return
         self.note(node, "resume", len(backlog))
+        self._trace(node, RESUMED)
         for entry in backlog:
             if entry[2] is self.fire_timer:
                 effects, key = entry[3], entry[4]
@@ -422,3 +428,13 @@ class Simulator:
 
     def _on_rule_added(self, rule: Rule) -> None:
         self.traffic.watch_cut(rule)
+        if self.traces is not None:
+            self.traces.fault(rule, begins=True)
+
+    def _on_rule_removed(self, rule: Rule) -> None:
+        if self.traces is not None:
+            self.traces.fault(rule, begins=False)
+
+    def _trace(self, node: SimNode, kind: Kind, detail: str = "") -> None:
+        if self.traces is not None:
+            self.traces.happened(node, kind, detail)

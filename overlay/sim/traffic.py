@@ -14,6 +14,9 @@ from overlay.sim.agenda import Entry
 from overlay.sim.codec import WireCheck
 from overlay.sim.faults import Copy, Passage, Rule, Slow
 from overlay.sim.node import Link, Sections, SimNode
+from overlay.sim.tracing import SimTraces
+from overlay.tracing import Level
+from overlay.tracing.kinds import CAST, HEARD, RECEIVED, SENT
 
 if TYPE_CHECKING:
     from overlay.sim.simulator import Simulator
@@ -46,6 +49,8 @@ class Traffic:
 
     def flush(self, node: SimNode) -> None:
         """Send what a node wrote in this tick: one frame for each lane to each peer."""
+        if self._sim.traces is not None:
+            self._trace_leaving(node, self._sim.traces)
         outbox = node.outbox
         if outbox:
             sim = self._sim
@@ -81,6 +86,15 @@ class Traffic:
             node.casts.clear()
             for address, scope, msg in casts:
                 self._send_datagram(node, address, scope, msg)
+
+    def _trace_leaving(self, node: SimNode, traces: SimTraces) -> None:
+        if traces.level < Level.MESSAGES:
+            return
+        for outbox in (node.outbox, node.bulk_outbox):
+            for peer, sections in outbox.items():
+                traces.passed(SENT, node, peer, sections)
+        for address, scope, msg in node.casts:
+            traces.passed(CAST, node, f"{address.host}:{address.port}", [scope, [msg]])
 
     def _open(self, node: SimNode, peer: NodeId) -> Link | None:
         target = self._sim.nodes.get(peer)
@@ -208,6 +222,8 @@ class Traffic:
         if sim.reader is not None:
             sim.reader((at, node.name, "frame", (source, sections)))
         sim.stepping = node
+        if sim.traces is not None and sim.traces.level >= Level.MESSAGES:
+            sim.traces.passed(RECEIVED, node, source, sections)
         now = at if node.clock is None else node.clock.read(at)
         self.frames += 1
         if len(sections) == 2:  # one scope: by far the most frequent frame
@@ -238,6 +254,8 @@ class Traffic:
             msg = passed[0]
         self.messages += 1
         sim.note(target, "datagram", (source, msg))
+        if sim.traces is not None and sim.traces.level >= Level.MESSAGES:
+            sim.traces.passed(HEARD, target, source, [scope, [msg]])
         now = sim.clock_of(target)
         origin = Origin(UdpAddress(source, UDP_PORT), source, now)
         host.receive_datagram(origin, scope, msg, now)

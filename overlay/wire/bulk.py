@@ -17,7 +17,7 @@ from overlay.protocol import Message, Scope
 from overlay.wire.frames import FRAMEWORK_SCOPE, SCOPE_CHARACTERS, Piece, PieceStart
 from overlay.wire.pieces import UNFINISHED
 from overlay.wire.sizes import Encoded, Sizes
-from overlay.wire.writer import BatchWriter, Parts
+from overlay.wire.writer import BatchWriter, Parts, Tally
 
 
 class _Large:
@@ -97,6 +97,15 @@ class BulkLane:
     def version(self, version: int) -> None:
         self._batches.version = version
 
+    @property
+    def tally(self) -> Tally | None:
+        """Is told of each batch, and of each large message as it is queued."""
+        return self._batches.tally
+
+    @tally.setter
+    def tally(self, tally: Tally | None) -> None:
+        self._batches.tally = tally
+
     def put(self, scope: Scope, msg: Message) -> bool:
         """Queue one message; False when a frame can be taken now. A full lane drops and counts."""
         if type(msg) in self._carriers and len(msg.payload) > self._step:  # type: ignore[attr-defined]
@@ -120,6 +129,8 @@ class BulkLane:
             self._batches.check_fit(FRAMEWORK_SCOPE, encoded.kind, start)
         if not self._batches.reserve(size + len(payload)):
             return True
+        if self.tally is not None:
+            self.tally([(scope, [encoded.raw])], [(0, payload)], size + len(payload))
         self._number += 1
         self._waiting.append(_Large(start, payload, size + len(payload)))
         return False

@@ -19,6 +19,9 @@ Part: TypeAlias = bytes | memoryview
 Parts: TypeAlias = tuple[list[Part], int]
 """One encoded frame, with the bytes that it counts as."""
 
+Tally: TypeAlias = Callable[[list[tuple[Scope, list[Any]]], list[tuple[int, Part]], int], None]
+"""Takes the messages of a batch, the payloads beside it by place, and the bytes of all."""
+
 log = logging.getLogger("overlay.wire")
 
 UNENCODABLE = (OverflowError, RecursionError, TypeError, ValueError, msgspec.EncodeError)
@@ -50,6 +53,7 @@ class BatchWriter:
         "left",
         "push",
         "scope",
+        "tally",
         "version",
     )
 
@@ -59,6 +63,7 @@ class BatchWriter:
         self.version = VERSION  # until the handshake agrees on another
         self.capacity = capacity
         self.dropped = 0  # messages that found the queue full
+        self.tally: Tally | None = None  # told of each batch that is closed
         self.frames: deque[Parts] = deque()
         self._sizes = sizes
         self._with_payload = sizes.with_payload
@@ -236,6 +241,8 @@ class BatchWriter:
         parts: list[Part] = [head]
         parts.extend(payload for _, payload in self._attached)
         used = self._granted - self.left
+        if self.tally is not None:
+            self.tally(self._runs, self._attached, len(head) + self._attached_bytes)
         self.frames.append((parts, used + self._attached_bytes))
         self._room -= used
         self._granted = self.left = min(self._room, self._batch)

@@ -22,13 +22,15 @@ How few say how much, on a LAN of n members of one zone:
   `answers · 4^a / n`, so about 8, 32, 128 do, whatever n is. n counts the members in its view,
   and those it heard lately who are none yet, when all start at once. Members of another zone
   answer for theirs in the same way, with `stranger_answers`.
-- One that is alone asks after 0.1, 0.3, 0.7, … s, in the end every `query_longest`.
+- One that is alone asks after 0.1, 0.3, 0.7, … s, in the end every `query_longest`; for a second
+  not, after somebody of its zone answered. Whoever was given addresses asks only after
+  `after_seeds`: they are the better way, where they work.
 - Announcements follow Trickle (RFC 6206): about `redundancy` in an interval, of all members
   together; the interval doubles up to `announce_longest`, and is short again when a member fails
   or an unknown one is heard.
 - Fallbacks where multicast is blocked: seeds, which do not wait for anybody; after
   `fallback_after` the last known peers of the same overlay, authority and zone, and `NobodyFound`,
-  at which others (mDNS, discovery nodes) may `suggest` candidates.
+  at which mDNS may `suggest` candidates, and BDNs are asked for brokers to meet.
 
 Bounds: `parallel` candidates in trial and `waiting` in the queue, at most half of them of one
 host; beacons of one name and of one host, and answers, per second; 256 buckets; 8 open queries;

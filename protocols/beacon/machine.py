@@ -45,6 +45,7 @@ from protocols.membership.interface import MembershipView
 QUERY = "query"
 REMEMBER = "remember"
 MAX_ATTEMPT = 3
+ANSWERED_PAUSE = 1.0  # s that those who answered have before others are asked
 OPEN_QUERIES = 8  # whose answers may still come
 SEEN = 256  # beacons, to know their copies
 HEARD = 1024  # names of the own zone, no members yet, to guess how many there are
@@ -63,7 +64,7 @@ class Beacon(OverlayProtocol):
     """One per node. `view` is that of its base zone, or a supervisor's of the management zone.
 
     `here` tells its endpoints once it is bound, `zones` how many zones there are, as far as it
-    knows.
+    knows; `told` says that the user gave addresses, so that nobody need be asked at first.
     """
 
     name: ClassVar[str] = "beacon"
@@ -84,6 +85,7 @@ class Beacon(OverlayProtocol):
         view: MembershipView,
         here: Callable[[], tuple[str, ...]],
         zones: Callable[[], int] = _one_zone,
+        told: bool = False,
     ) -> None:
         super().__init__(me, effects, rng, config)
         self.counts = BeaconCounts()
@@ -93,6 +95,7 @@ class Beacon(OverlayProtocol):
         self._view = view
         self._here = here
         self._zones = zones
+        self._told_addresses = told
         self._timers = Timetable(effects)
         self._trickle = Trickle(
             self._timers, rng, config.announce_first, config.announce_longest, config.redundancy
@@ -107,6 +110,7 @@ class Beacon(OverlayProtocol):
         self._seen: dict[tuple[NodeId, int], None] = {}  # beacons that came, the latest last
         self._next_id = rng.getrandbits(48)  # so that answers to an earlier life match nothing
         self._attempt = 0
+        self._answered = False  # the last query
         self._alone_since = 0.0
         self._last_known: dict[NodeId, tuple[str, ...]] = {}  # the latest last
         self._stored = b""
@@ -129,7 +133,7 @@ class Beacon(OverlayProtocol):
         return f"{self._overlay}#{self._authority.hex()}"
 
     def suggest(self, peer: NodeId, who: Presence, how: str, now: float) -> None:
-        """Hear of a node in another way: from mDNS, or from a discovery node.
+        """Hear of a node in another way, as mDNS.
 
         Nobody vouches for it, so it is a candidate like any other.
         """
@@ -151,16 +155,19 @@ class Beacon(OverlayProtocol):
     # -- life -----------------------------------------------------------------------------------
 
     def on_start(self, now: float, kept: Mapping[bytes, bytes]) -> None:
-        """Ask at once."""
+        """Ask at once, or when the addresses that the user gave had their time."""
         self._running = True
         self._timers.notice(now)
         stored = kept.get(STORED, b"")
         for one in reversed(unpack(stored, self.realm, self._zone, self.config.remembered)):
             self._last_known[one.name] = one.endpoints
-        if self.alone:
-            self._search(now)
-        else:
+        if not self.alone:
             self._trickle.start(now)
+        elif self._told_addresses:
+            self._alone_since = now
+            self._timers.set(QUERY, now + self.config.after_seeds)
+        else:
+            self._search(now)
 
     def on_stop(self, now: float) -> None:
         """Be silent; the membership says goodbye."""
@@ -219,7 +226,7 @@ class Beacon(OverlayProtocol):
                 self._trickle.stop()
                 self._search(now)
         elif isinstance(event, MemberFailed) and not event.restarted:
-            self._trickle.disturbed(now)  # it may live on the other side of a partition
+            self._trickle.bereaved(now)  # it may live on the other side of a partition
 
     def _on_network(self, event: NetworkChanged, now: float) -> None:
         """There is an interface that was not there before, and perhaps somebody behind it."""
@@ -234,6 +241,7 @@ class Beacon(OverlayProtocol):
 
     def _search(self, now: float) -> None:
         self._attempt = 0
+        self._answered = False
         self._alone_since = now
         self._ask(now)
 
@@ -243,6 +251,12 @@ class Beacon(OverlayProtocol):
         waited = now - self._alone_since
         if waited >= self.config.fallback_after:
             self._fall_back(waited, now)
+        if self._answered and self._candidates.in_trial:
+            # Somebody will let it in, soon; more answers would only take everybody's time, which
+            # is scarce when many start at once.
+            self._answered = False
+            self._timers.set(QUERY, now + ANSWERED_PAUSE * (0.75 + self.rng.random() / 2))
+            return
         query = Query(self._presence(), self._fresh_id(), min(self._attempt, MAX_ATTEMPT))
         self._open[query.id] = now
         if len(self._open) > OPEN_QUERIES:
@@ -367,6 +381,7 @@ class Beacon(OverlayProtocol):
         if msg.id not in self._open:
             self.counts.stray += 1
         elif self._admits(origin, msg, now):
+            self._answered |= msg.who.zone == self._zone
             self._hear_of(origin, msg.who, "answer", now)
 
     def _on_announcement(self, origin: Origin, msg: Announcement, now: float) -> None:

@@ -13,6 +13,7 @@ from overlay.timetable import Timetable
 
 SPEAK = "speak"
 INTERVAL = "interval"
+BEREAVED = 8  # × the shortest interval
 
 
 class Trickle:
@@ -32,9 +33,7 @@ class Trickle:
 
     def start(self, now: float) -> None:
         """Begin with the shortest interval."""
-        self.runs = True
-        self.interval = self._first
-        self._begin(now)
+        self._restart(self._first, now)
 
     def stop(self) -> None:
         """Be silent."""
@@ -49,7 +48,17 @@ class Trickle:
     def disturbed(self, now: float) -> None:
         """There is news; when the interval is the shortest already nothing changes."""
         if self.runs and self.interval > self._first:
-            self.start(now)
+            self._restart(self._first, now)
+
+    def bereaved(self, now: float) -> None:
+        """Somebody died: announce soon, but not while that is still the news.
+
+        All members hear of it at one moment; in a short interval dozens would announce before
+        they hear each other, each beacon takes everybody's time, and just then there is none.
+        """
+        later = min(BEREAVED * self._first, self._longest)
+        if self.runs and self.interval > later:
+            self._restart(later, now)
 
     def speaks(self) -> bool:
         """The moment has come: whether to announce."""
@@ -58,6 +67,11 @@ class Trickle:
     def next_interval(self, now: float) -> None:
         """An interval ended."""
         self.interval = min(2 * self.interval, self._longest)
+        self._begin(now)
+
+    def _restart(self, interval: float, now: float) -> None:
+        self.runs = True
+        self.interval = interval
         self._begin(now)
 
     def _begin(self, now: float) -> None:

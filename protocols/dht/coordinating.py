@@ -13,22 +13,24 @@ from protocols.dht.leading import Asker, Leader
 from protocols.dht.messages import BUSY, MOVED, Confirm, Confirmed, Op, Reply, Request, Result
 from protocols.dht.placement import shard_of
 from protocols.dht.routes import Routes, Way
+from protocols.dht.shelf import millis
 
 PROXY_PATIENCE = 4  # × retry: an access point tries itself
+LONGEST_TTL = 1e12  # s
 
 
 class Open:
     """One operation that has no answer yet."""
 
     __slots__ = (
-        "answer", "attempts", "confirmed", "id", "operation", "result", "sent", "sent_at", "shard",
-        "started", "wake_at", "way",
+        "answer", "attempts", "confirmed", "id", "number", "operation", "result", "sent",
+        "sent_at", "shard", "started", "wake_at", "way",
     )  # fmt: skip
 
     def __init__(
         self, number: int, operation: Operation, answer: Answer, shard: int, now: float
     ) -> None:
-        self.id = number
+        self.id = self.number = number  # `id` is of the last try
         self.operation = operation
         self.answer = answer
         self.shard = shard
@@ -76,6 +78,7 @@ class Coordinator:
         shard = shard_of(operation.key, core.bits)
         number = core.next_id()
         self._open[number] = one = Open(number, operation, answer, shard, now)
+        core.tracer.began(number, operation.kind)
         core.effects.at_tick_end(self.flush)
         self._begin(one, now)
 
@@ -90,7 +93,7 @@ class Coordinator:
             raise LocalProtocolError(
                 f"a value of {size} bytes: dht.value_bytes is {settings.value_bytes}"
             )
-        if operation.ttl < 0 or operation.ttl > 1e12:
+        if not 0 <= operation.ttl <= LONGEST_TTL:
             raise LocalProtocolError(f"ttl = {operation.ttl}: give seconds, or 0 for ever")
         if len(self._open) >= settings.max_open:
             raise LocalProtocolError(f"{len(self._open)} operations are open: dht.max_open")
@@ -105,6 +108,7 @@ class Coordinator:
         if self._core.table is None:
             self._ask_through(one, now)
             return
+        one.shard = shard_of(one.operation.key, self._core.bits)  # as the table has them
         way = self._routes.find(one.shard, now)
         if way is None:
             one.way = None
@@ -170,7 +174,7 @@ class Coordinator:
             one.sent = True
         kind, key, value, expected, ttl, _ = one.operation
         number = one.shard if way.ballot else 0  # only servers know how many shards there are
-        op = Op(one.id, number, way.ballot, kind, key, value, expected, int(ttl * 1000.0))
+        op = Op(one.id, number, way.ballot, kind, key, value, expected, millis(ttl))
         core.effects.at_tick_end(self.flush)
         if way.leader != core.me:
             table = core.number if way.ballot else self._binder.table
@@ -180,7 +184,7 @@ class Coordinator:
         if shard is None or shard.reign is None or shard.reign.ballot != way.ballot:
             self.on_result(Result(one.id, BUSY))  # it may yet win
         else:
-            self._leader.execute(Asker(core.me, core.life, one.id), op, shard, now)
+            self._leader.execute(Asker(core.me, core.session, one.id), op, shard, now)
 
     def _ask_others(self, one: Open, way: Way, now: float) -> bool:
         """Ask enough members besides the leader whether they follow it still; this node, if it
@@ -196,9 +200,11 @@ class Coordinator:
         if one.attempts > 1:
             needed = len(names)  # somebody does not answer: ask everybody
         question = (one.id, one.shard, way.ballot)
-        others = [one for one in way.group.members if one.name not in (way.leader, core.me)]
+        others = [
+            member for member in way.group.members if member.name not in (way.leader, core.me)
+        ]
         if needed < len(others):
-            others.sort(key=lambda one: not core.reachable(one, now))
+            others.sort(key=lambda member: not core.reachable(member, now))
         for member in others[: max(needed, 0)]:
             self._confirms.setdefault(member.name, []).append(question)
         return True
@@ -240,7 +246,7 @@ class Coordinator:
     def _request(self, name: NodeId, table: int, ops: list[Op]) -> None:
         core = self._core
         floor = next(iter(self._open), core.next_id())
-        core.send(name, Request(table, core.life, floor, tuple(ops)))
+        core.send(name, Request(table, core.session, floor, tuple(ops)))
 
     # -- answers ----------------------------------------------------------------------------------
 
@@ -312,6 +318,9 @@ class Coordinator:
             core.counts.refused += 1
         else:
             core.counts.unknown += 1
+        peer = "" if one.way is None else one.way.leader
+        took = core.post.now - one.started
+        core.tracer.done(one.number, one.operation.kind, outcome, peer, took)
         self._ended.append((one.answer, outcome))
         core.effects.at_tick_end(self.flush)
 

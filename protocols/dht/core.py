@@ -19,6 +19,7 @@ from protocols.dht.messages import Activate, TableKnown
 from protocols.dht.placement import Tier, point_of, successors_of
 from protocols.dht.posting import Post
 from protocols.dht.shard import Shard
+from protocols.dht.tracing import Tracer
 from protocols.dht.vault import Vault
 from protocols.membership.interface import MembershipView
 from protocols.routing.interface import Router
@@ -108,12 +109,14 @@ class Core:
         self.here = here
         self.timers = Timetable(effects)
         self.counts = DhtCounts()
+        self.tracer = Tracer(me, effects)
         self.post = Post(effects, base.view, router)
         # What an application waits for; between replicas `effects.send` and `say` do.
         self.send = effects.send if router is None else self.post.send
         self.vault = Vault(effects, durable=settings.storage == "sqlite")
         self.stopped = True
         self.life = 0
+        self.session = 1 + rng.getrandbits(62)  # this process, also where it is the same life
         self.table: TableKnown | None = None
         self.founding: Founding | None = None
         self.shards: dict[int, Shard] = {}

@@ -20,7 +20,7 @@ class Asker(NamedTuple):
     """Who waits for the result of an operation."""
 
     name: NodeId
-    life: int
+    session: int
     id: int
 
 
@@ -180,8 +180,12 @@ class Leader:
         elif op.value and any(name in core.full for name in shard.group.names()):
             core.counts.full += 1
             reason = f"a replica of shard {shard.id} is full"
-        elif not shard.group.suffices(self._present(shard, now), settings.quorum):
-            reason = f"no majority of shard {shard.id} can be reached"
+        else:
+            present = self._present(shard, now)
+            if not shard.group.is_majority(present):
+                reason = f"no majority of shard {shard.id} can be reached"
+            elif not shard.group.suffices(present, settings.quorum):
+                reason = f"too few replicas, or zones, of shard {shard.id} can be reached"
         if reason:
             self._tell(asker, Result(op.id, Status.REFUSED, reason=reason))
         return bool(reason)
@@ -260,6 +264,7 @@ class Leader:
         self._core.stored += len(value or b"")
         ttl = ttl_left(expires, now)
         self._core.vault.put_record(reign.shard.id, key, record, ttl)
+        self._core.tracer.stored(reign.shard, key, reign.sequence)
         entry = Entry(reign.shard.id, reign.ballot, reign.sequence, key, value, ttl)
         write = reign.inflight[key] = Write(reign, entry, before, waiting)
         group = reign.shard.group

@@ -119,7 +119,7 @@ class Request(Message, frozen=True, tag=176):
     """Do these; operations under `floor` are over, a copy of them must not be done again."""
 
     table: Number
-    life: Life
+    session: Life  # tells two processes of one node apart
     floor: Number
     ops: Ops
 

@@ -16,7 +16,7 @@ MOST_ASKERS = 4096  # whose operations are remembered
 
 
 class Seen:
-    """The operations of one life of one node: what was done, and what is over."""
+    """The operations of one process of one node: what was done, and what is over."""
 
     __slots__ = ("floor", "results")
 
@@ -50,13 +50,13 @@ class Desk:
         core = self._core
         if not core.check_table(src, message.table, now):
             return
-        seen = self._seen_of(src, message.life)
+        seen = self._seen_of(src, message.session)
         seen.raise_to(message.floor)
         may = core.may
         reads = may is None or may(src, READ)
         writes = may is None or may(src, WRITE)
         for op in message.ops:
-            asker = Asker(src, message.life, op.id)
+            asker = Asker(src, message.session, op.id)
             if not (reads if op.kind in READS else writes):
                 core.counts.forbidden += 1
                 reason = f"the certificate of {src} does not allow it"
@@ -73,12 +73,12 @@ class Desk:
             else:
                 self._do(asker, op, now, seen)
 
-    def _seen_of(self, src: NodeId, life: int) -> Seen:
-        seen = self._seen.get((src, life))
+    def _seen_of(self, src: NodeId, session: int) -> Seen:
+        seen = self._seen.get((src, session))
         if seen is None:
             if len(self._seen) >= MOST_ASKERS:
                 del self._seen[next(iter(self._seen))]
-            seen = self._seen[src, life] = Seen()
+            seen = self._seen[src, session] = Seen()
         return seen
 
     def _do(self, asker: Asker, op: Op, now: float, seen: Seen | None = None) -> None:
@@ -131,7 +131,7 @@ class Desk:
         if asker.name == self._core.me:
             self._local(result)
             return
-        seen = self._seen.get((asker.name, asker.life))
+        seen = self._seen.get((asker.name, asker.session))
         if seen is not None and result.id in seen.results:
             seen.results[result.id] = result  # also that it was not done: a copy must not be
         self._answer(asker.name, result)

@@ -126,6 +126,11 @@ class Shelf:
         return Row(key, record.ballot, record.sequence, record.value, ttl_left(record.expires, now))
 
 
+def millis(seconds: float) -> int:
+    """A time to live as it travels: at least one millisecond; 0: for ever."""
+    return max(1, int(seconds * 1000.0)) if seconds else 0
+
+
 def ttl_left(expires: float, now: float) -> int:
     """Milliseconds until then, at least one; 0: it never expires."""
     return max(1, int((expires - now) * 1000.0)) if expires else 0

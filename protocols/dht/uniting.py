@@ -107,7 +107,7 @@ class Union:
             removal.waiting[number] = key
             ops.append(Op(number, 0, 0, Kind.PUT_IF_ABSENT, key, row.value or b"", b"", row.ttl))
         floor = min(removal.waiting)
-        core.effects.send(to, Request(table, core.life, floor, tuple(ops)))
+        core.effects.send(to, Request(table, core.session, floor, tuple(ops)))
 
     def on_reply(self, _src: NodeId, message: Reply, now: float) -> None:
         """The older table has some more of them."""

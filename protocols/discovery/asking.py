@@ -15,6 +15,8 @@ import msgspec
 from overlay.errors import LocalProtocolError
 from overlay.ids import NodeId
 from overlay.protocol import Effects, Origin, UdpAddress
+from overlay.tracing import Trace, flow_number
+from overlay.tracing.kinds import DISCOVERY_ASKED
 from protocols.discovery.collecting import Asked, Round
 from protocols.discovery.config import DiscoverySettings, parse_address, parse_group
 from protocols.discovery.credentials import prove
@@ -99,16 +101,30 @@ class Asking:
         round_.sources[asked.what] = None
         self._ask(round_, asked)
 
+    def _trace(self, round_: Round, what: str, peer: str) -> None:
+        if self._effects.tracing:
+            self._effects.trace(
+                Trace(
+                    DISCOVERY_ASKED,
+                    peer,
+                    stream=flow_number(round_.id),
+                    detail=what.partition(" ")[0],
+                    value=float(round_.attempt + 1),
+                )
+            )
+
     def _ask(self, round_: Round, asked: Asked) -> None:
         asked.tries += 1
         self._counts.requests += 1
         request = self._request(round_, asked.cookie)
+        self._trace(round_, asked.what, asked.name or f"{asked.address.host}:{asked.address.port}")
         self._effects.cast(asked.address, request, asked.name)
 
     def _ask_group(self, round_: Round) -> None:
         round_.by_group = True
         round_.sources["multicast"] = None
         self._counts.requests += 1
+        self._trace(round_, "multicast", "")
         self._effects.cast(self._group, self._request(round_, b""))
 
     def _request(self, round_: Round, cookie: bytes) -> Request:
@@ -133,6 +149,7 @@ class Asking:
         self, round_: Round, origin: Origin, ack: RequestAck, known: Known, now: float
     ) -> None:
         """Somebody took the request on, wants proof of our address, or refused."""
+        round_.hear_time(origin.address, ack, origin.arrived_at)
         asked = round_.asked.get(origin.address)
         if asked is None:
             if ack.status != "prove" or not round_.by_group or not self._may_prove(round_):
@@ -244,7 +261,11 @@ class Asking:
     def why_nobody(self, round_: Round, known: Known) -> str:
         """One line for people."""
         seconds = f"within {self._config.timeout:g} s"
-        refusals = [f"{one.what}: {one.refused}" for one in round_.asked.values() if one.refused]
+        refusals = [
+            f"{one.what}: {one.refused}"
+            for one in round_.asked.values()
+            if one.refused not in ("", SILENT)
+        ]
         taken = [one.what for one in round_.accepted]
         if taken:
             return f"no broker answered {seconds}, though {', '.join(taken)} passed the request on"

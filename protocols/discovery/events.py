@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 
 from overlay.ids import NodeId
 from overlay.protocol import Event, UdpAddress
+from overlay.tracing import Trace, flow_number
+from overlay.tracing.kinds import (
+    BROKER_MOVED,
+    DISCOVERY_CHOSEN,
+    DISCOVERY_FAILED,
+    DISCOVERY_PHASE,
+)
 from protocols.discovery.messages import Advertisement, Usage
 
 
@@ -56,6 +65,21 @@ class BrokerFound(Event, frozen=True):
     attempts: int
     responses: int
 
+    def traces(self) -> Iterable[Trace]:
+        """Its parts, and its end."""
+        number, phases = flow_number(self.id), self.phases
+        for name in ("waiting", "choosing", "pinging"):
+            took: float = getattr(phases, name)
+            yield Trace(DISCOVERY_PHASE, stream=number, detail=name, duration=took)
+        yield Trace(
+            DISCOVERY_CHOSEN,
+            self.winner.name,
+            stream=number,
+            count=max(1, self.responses),
+            duration=phases.total,
+            value=self.winner.ping_p50,
+        )
+
 
 class NoBrokerFound(Event, frozen=True):
     """A discovery ended without a broker."""
@@ -64,6 +88,10 @@ class NoBrokerFound(Event, frozen=True):
     reason: str
     candidates: tuple[Candidate, ...] = ()
 
+    def traces(self) -> Iterable[Trace]:
+        """One row."""
+        return (Trace(DISCOVERY_FAILED, stream=flow_number(self.id), detail=self.reason),)
+
 
 class BrokerMoved(Event, frozen=True):
     """In continuous mode: another broker is the one to use from now on."""
@@ -71,6 +99,10 @@ class BrokerMoved(Event, frozen=True):
     old: NodeId  # empty: the first one
     new: Candidate
     reason: str
+
+    def traces(self) -> Iterable[Trace]:
+        """One row."""
+        return (Trace(BROKER_MOVED, self.new.name, origin=self.old, detail=self.reason),)
 
 
 class BrokerListed(Event, frozen=True):

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from overlay.ids import NodeId, Vid
 from overlay.protocol import Event, Scope
+from overlay.tracing import Trace
+from overlay.tracing.kinds import GATEWAY_APPOINTED, GATEWAY_DISMISSED
 
 
 class GatewayMoved(Event, frozen=True):
@@ -18,11 +22,19 @@ class GatewayAppointed(Event, frozen=True):
 
     topic: str
 
+    def traces(self) -> Iterable[Trace]:
+        """One row."""
+        return (Trace(GATEWAY_APPOINTED, topic=self.topic),)
+
 
 class GatewayDismissed(Event, frozen=True):
     """It is so no more: nobody in the zone is interested, or another member took over."""
 
     topic: str
+
+    def traces(self) -> Iterable[Trace]:
+        """One row."""
+        return (Trace(GATEWAY_DISMISSED, topic=self.topic),)
 
 
 class GatewaysChanged(Event, frozen=True):

@@ -40,6 +40,7 @@ from protocols.membership.records import (
 from protocols.membership.rumours import Rumours
 from protocols.membership.sharing import Sharing
 from protocols.membership.table import MemberTable
+from protocols.membership.tracing import ViewTracer
 from protocols.membership.watching import Watcher
 
 GOSSIP = "gossip"  # the alarm that sends news
@@ -86,7 +87,7 @@ class Core:
         self.rumours = Rumours(settings.max_members, MAX_ATTRIBUTE_NEWS, self.counts)
         self._sharing = Sharing(self.table, self.horizon, settings)
         self.partners = Partners(self.table, rng, settings.partners)
-        self.watchers: list[Watcher] = [self.partners]
+        self.watchers: list[Watcher] = [self.partners, ViewTracer(effects, self.table)]
         self.is_ripe: Callable[[Record, float], bool] = lambda _known, _now: True
         self.silent = True  # before the start, after leaving, and when the name is taken
         self.myself = Record(me, 0, State.ALIVE, 0, 0)

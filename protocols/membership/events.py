@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from overlay.ids import NodeId
 from overlay.protocol import Event, Scope
+from overlay.tracing import Trace
+from overlay.tracing.kinds import (
+    MEMBER_FAILED,
+    MEMBER_JOINED,
+    MEMBER_LEFT,
+    MEMBER_REFUTED,
+    MEMBER_SUSPECTED,
+    ZONE_ENTERED,
+)
 
 
 class MemberJoined(Event, frozen=True):
@@ -13,6 +24,10 @@ class MemberJoined(Event, frozen=True):
     member: NodeId
     incarnation: int
 
+    def traces(self) -> Iterable[Trace]:
+        """One row."""
+        return (Trace(MEMBER_JOINED, self.member, value=float(self.incarnation)),)
+
 
 class MemberSuspected(Event, frozen=True):
     """A member does not answer; it stays in the view until MemberFailed."""
@@ -21,12 +36,20 @@ class MemberSuspected(Event, frozen=True):
     member: NodeId
     accuser: NodeId
 
+    def traces(self) -> Iterable[Trace]:
+        """One row."""
+        return (Trace(MEMBER_SUSPECTED, self.member, origin=self.accuser),)
+
 
 class MemberRefuted(Event, frozen=True):
     """A suspect proved to be alive."""
 
     zone: Scope
     member: NodeId
+
+    def traces(self) -> Iterable[Trace]:
+        """One row."""
+        return (Trace(MEMBER_REFUTED, self.member),)
 
 
 class MemberFailed(Event, frozen=True):
@@ -36,12 +59,20 @@ class MemberFailed(Event, frozen=True):
     member: NodeId
     restarted: bool = False
 
+    def traces(self) -> Iterable[Trace]:
+        """One row."""
+        return (Trace(MEMBER_FAILED, self.member, detail="restarted" if self.restarted else ""),)
+
 
 class MemberLeft(Event, frozen=True):
     """A member said goodbye."""
 
     zone: Scope
     member: NodeId
+
+    def traces(self) -> Iterable[Trace]:
+        """One row."""
+        return (Trace(MEMBER_LEFT, self.member),)
 
 
 class AttributesChanged(Event, frozen=True):
@@ -57,6 +88,10 @@ class ZoneEntered(Event, frozen=True):
 
     zone: Scope
     contact: NodeId
+
+    def traces(self) -> Iterable[Trace]:
+        """One row."""
+        return (Trace(ZONE_ENTERED, self.contact),)
 
 
 class NameTaken(Event, frozen=True):

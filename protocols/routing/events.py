@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from overlay.ids import NodeId, Vid
 from overlay.protocol import Event, Scope
+from overlay.tracing import Trace
+from overlay.tracing.kinds import BROADCAST_DONE, ROUTE_ARRIVED, ROUTE_FAILED, ROUTED
 from protocols.routing.aggregates import Aggregate
 
 
@@ -18,6 +22,20 @@ class RouteArrived(Event, frozen=True):
     hops: int
     service: str = ""
 
+    def traces(self) -> Iterable[Trace]:
+        """One row."""
+        return (
+            Trace(
+                ROUTE_ARRIVED,
+                origin=self.origin,
+                stream=self.id,
+                hops=self.hops,
+                bytes=len(self.payload),
+                detail=self.service,
+                key=f"{self.key:032x}",
+            ),
+        )
+
 
 class Routed(Event, frozen=True):
     """What this node routed arrived at `by`."""
@@ -27,6 +45,10 @@ class Routed(Event, frozen=True):
     by: NodeId
     hops: int
 
+    def traces(self) -> Iterable[Trace]:
+        """One row."""
+        return (Trace(ROUTED, self.by, stream=self.id, hops=self.hops),)
+
 
 class RouteFailed(Event, frozen=True):
     """What this node routed did not arrive in time, or nobody could tell that it did."""
@@ -34,6 +56,10 @@ class RouteFailed(Event, frozen=True):
     zone: Scope
     id: int
     reason: str  # of the last try, or "timeout"
+
+    def traces(self) -> Iterable[Trace]:
+        """One row."""
+        return (Trace(ROUTE_FAILED, stream=self.id, detail=self.reason),)
 
 
 class BroadcastArrived(Event, frozen=True):
@@ -56,6 +82,18 @@ class BroadcastDone(Event, frozen=True):
     missing: int
     depth: int  # the most hops to anybody
 
+    def traces(self) -> Iterable[Trace]:
+        """One row."""
+        return (
+            Trace(
+                BROADCAST_DONE,
+                stream=self.id,
+                count=max(1, self.reached),
+                value=float(self.missing),
+                hops=self.depth,
+            ),
+        )
+
 
 class AggregateDone(Event, frozen=True):
     """What this node asked for; it leaves out the members who are missing."""
@@ -67,3 +105,15 @@ class AggregateDone(Event, frozen=True):
     reached: int
     missing: int
     depth: int
+
+    def traces(self) -> Iterable[Trace]:
+        """One row."""
+        return (
+            Trace(
+                BROADCAST_DONE,
+                stream=self.id,
+                count=max(1, self.reached),
+                value=float(self.missing),
+                hops=self.depth,
+            ),
+        )

@@ -7,6 +7,8 @@ from math import inf
 import msgspec
 
 from overlay.ids import NodeId, Vid, vid_from_wire, vid_to_wire
+from overlay.tracing import Trace
+from overlay.tracing.kinds import ROUTE_BEGAN, ROUTE_HOP
 from protocols.routing.custody import Handed
 from protocols.routing.events import RouteArrived, Routed, RouteFailed
 from protocols.routing.hop import Hop
@@ -66,6 +68,10 @@ class Routes:
         deadline = now + hop.config.route_timeout
         passage = Passage(hop.me, id, key, 0, deadline, service, direct, payload, None)
         self._begun[id] = passage
+        if hop.effects.tracing:
+            hop.effects.trace(
+                Trace(ROUTE_BEGAN, stream=id, bytes=len(payload), detail=service, key=f"{key:032x}")
+            )
         self._advance(passage, now)
 
     def on_step(self, src: NodeId, msg: RouteStep, now: float) -> None:
@@ -151,6 +157,11 @@ class Routes:
         number = hop.outgoing.hand(peer, make, self._on_lost, now)
         passage.transfer = number
         self._passing[number] = passage
+        if hop.effects.tracing:
+            steps = passage.hops + 1
+            hop.effects.trace(
+                Trace(ROUTE_HOP, peer, origin=passage.origin, stream=passage.id, hops=steps)
+            )
         return False
 
     def _on_lost(self, transfer: int, peer: NodeId, now: float) -> None:

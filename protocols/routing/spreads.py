@@ -14,6 +14,8 @@ import msgspec
 
 from overlay.errors import RemoteProtocolError
 from overlay.ids import NodeId, vid_from_wire, vid_of, vid_to_wire
+from overlay.tracing import Trace
+from overlay.tracing.kinds import BROADCAST_ARRIVED, BROADCAST_BEGAN, BROADCAST_HOP
 from protocols.routing.aggregates import (
     MOST_MEMBERS,
     NOTHING,
@@ -164,6 +166,8 @@ class Spreads:
         """It is here. A second copy is not delivered again, but counts in its own tree."""
         hop = self._hop
         errand.depth = errand.hops
+        if hop.effects.tracing:
+            self._trace_arrival(errand)
         if not self._audience.includes(hop.me, errand.interest):
             return
         errand.reached = 1
@@ -181,6 +185,20 @@ class Spreads:
                     errand.service,
                 )
             )
+
+    def _trace_arrival(self, errand: Errand) -> None:
+        parent = errand.handed[0] if errand.handed is not None else ""
+        self._hop.effects.trace(
+            Trace(
+                BROADCAST_ARRIVED if parent else BROADCAST_BEGAN,
+                parent,
+                origin=errand.origin,
+                stream=errand.id,
+                bytes=len(errand.payload),
+                hops=errand.hops,
+                detail=errand.gauge or errand.service,
+            )
+        )
 
     def _hand_on(self, errand: Errand, arc: Arc, now: float) -> None:
         """Split an arc without my own place, and hand over each part in which it is for anybody."""
@@ -225,6 +243,11 @@ class Spreads:
         hop.counts.forwarded += 1
         number = hop.outgoing.hand(head, make, self._on_lost, now)
         errand.parts[number] = arc
+        if hop.effects.tracing:
+            steps = errand.hops + 1
+            hop.effects.trace(
+                Trace(BROADCAST_HOP, head, origin=errand.origin, stream=errand.id, hops=steps)
+            )
         self._parts[number] = errand
 
     def _on_lost(self, transfer: int, peer: NodeId, now: float) -> None:

@@ -1,7 +1,11 @@
 """What the time service tells siblings and the application."""
 
+from collections.abc import Iterable
+
 from overlay.ids import NodeId
 from overlay.protocol import Event
+from overlay.tracing import Trace
+from overlay.tracing.kinds import CLOCK_SET
 
 
 class TimeSynchronised(Event, frozen=True):
@@ -10,6 +14,10 @@ class TimeSynchronised(Event, frozen=True):
     root: NodeId
     offset: float  # s that the node's clock lacks
     error: float  # s, at most
+
+    def traces(self) -> Iterable[Trace]:
+        """One row."""
+        return (Trace(CLOCK_SET, self.root, value=self.offset, duration=self.error),)
 
 
 class FalsetickerFound(Event, frozen=True):

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from overlay.errors import LocalProtocolError, RemoteProtocolError
 from overlay.ids import NodeId
 from overlay.patterns import check_topic
+from protocols.topics import tracing
 from protocols.topics.bridging import Bridge
 from protocols.topics.core import Core
 from protocols.topics.departures import Departures
@@ -242,6 +243,8 @@ class Arrivals:
             return
         moved = stream.relay is not None and bool(self._bridge.behind(stream.key, stream.topic))
         self._core.effects.send(stream.source, Leave(*stream.id, moved=moved))
+        if self._core.effects.tracing and stream.relay is None:
+            tracing.left(self._core, stream.key, stream.topic, stream.order.expected)
         self._close(stream, now, final=False)
         self._past.pop(stream.id, None)
 
@@ -294,6 +297,9 @@ class Arrivals:
                 tuple(stream.takers()),
                 now + self._core.settings.remember,
             )
+            if len(self._past) > self._core.settings.max_streams:
+                oldest = next(iter(self._past))
+                self._tell_tail(oldest, self._past.pop(oldest))
 
     def sweep(self, now: float) -> None:
         """End streams that fell silent, and forget where long ended ones had come to."""

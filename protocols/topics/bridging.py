@@ -68,6 +68,7 @@ class Bridge:
             wanted=lambda: self.behind(key, topic),
         )
         relay.progressed = stream.relay_progressed
+        relay.source = lambda: stream.source
         stream.relay = relay
         self._departures.add(relay)
 

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
+from overlay.tracing.kinds import REPLAYED
 from protocols.topics.events import Gap
 from protocols.topics.history import Chunk
 from protocols.topics.ordering import weight
@@ -54,6 +55,8 @@ class CatchUp(Recalling):
         self.one.put(batch)
         self._core.counts.delivered += chunk.count
         self._core.counts.replayed += chunk.count
+        if self._core.effects.tracing:
+            stream.trace(chunk, stream.source, 1, REPLAYED)
 
     def _missed(self, first: int, last: int, reason: str) -> None:
         self._core.counts.gaps += last - first + 1

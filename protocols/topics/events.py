@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+import msgspec
+
 from overlay.ids import NodeId
 from overlay.protocol import Event
+from overlay.tracing import Kind, Trace
+from overlay.tracing.kinds import (
+    GAP,
+    STREAM_ENDED,
+    SUBSCRIBER_FAILED,
+    SUBSCRIBER_JOINED,
+    SUBSCRIBER_LEFT,
+    SUBSCRIBER_SLOW,
+)
 
 
 class PublisherAppeared(Event, frozen=True):
@@ -21,6 +34,10 @@ class PublisherGone(Event, frozen=True):
     publisher: NodeId
     stream: int
 
+    def traces(self) -> Iterable[Trace]:
+        """One row."""
+        return (_arriving(STREAM_ENDED, self, "closed"),)
+
 
 class PublisherFailed(Event, frozen=True):
     """A publisher, or the way to it, is lost; it may come back."""
@@ -29,6 +46,10 @@ class PublisherFailed(Event, frozen=True):
     publisher: NodeId
     stream: int
     reason: str
+
+    def traces(self) -> Iterable[Trace]:
+        """One row."""
+        return (_arriving(STREAM_ENDED, self, self.reason),)
 
 
 class Gap(Event, frozen=True):
@@ -40,6 +61,11 @@ class Gap(Event, frozen=True):
     first: int
     last: int
     reason: str
+
+    def traces(self) -> Iterable[Trace]:
+        """One row."""
+        row = _arriving(GAP, self, self.reason)
+        return (msgspec.structs.replace(row, first=self.first, count=self.last - self.first + 1),)
 
 
 class SubscriptionFailed(Event, frozen=True):
@@ -59,6 +85,14 @@ class SubscriberJoined(Event, frozen=True):
     stream: int
     start: int
 
+    def traces(self) -> Iterable[Trace]:
+        """One row."""
+        return (
+            Trace(
+                SUBSCRIBER_JOINED, self.subscriber, self.topic, stream=self.stream, first=self.start
+            ),
+        )
+
 
 class SubscriberSlow(Event, frozen=True):
     """A stream of this node has to wait for that receiver, or drops messages for it."""
@@ -67,6 +101,18 @@ class SubscriberSlow(Event, frozen=True):
     subscriber: NodeId
     stream: int
     behind: int  # messages
+
+    def traces(self) -> Iterable[Trace]:
+        """One row."""
+        return (
+            Trace(
+                SUBSCRIBER_SLOW,
+                self.subscriber,
+                self.topic,
+                stream=self.stream,
+                count=max(1, self.behind),
+            ),
+        )
 
 
 class SubscriberFailed(Event, frozen=True):
@@ -77,6 +123,18 @@ class SubscriberFailed(Event, frozen=True):
     stream: int
     reason: str
 
+    def traces(self) -> Iterable[Trace]:
+        """One row."""
+        return (
+            Trace(
+                SUBSCRIBER_FAILED,
+                self.subscriber,
+                self.topic,
+                stream=self.stream,
+                detail=self.reason,
+            ),
+        )
+
 
 class SubscriberLeft(Event, frozen=True):
     """A receiver does not want the stream any more."""
@@ -85,6 +143,10 @@ class SubscriberLeft(Event, frozen=True):
     subscriber: NodeId
     stream: int
 
+    def traces(self) -> Iterable[Trace]:
+        """One row."""
+        return (Trace(SUBSCRIBER_LEFT, self.subscriber, self.topic, stream=self.stream),)
+
 
 class StreamEnded(Event, frozen=True):
     """A stream of this node is over: all receivers have it, or lingering was in vain."""
@@ -92,6 +154,13 @@ class StreamEnded(Event, frozen=True):
     topic: str
     stream: int
     complete: bool  # whether all receivers had acknowledged all of it
+
+
+def _arriving(kind: Kind, event: PublisherGone | PublisherFailed | Gap, detail: str) -> Trace:
+    """A row about a stream that arrives here."""
+    return Trace(
+        kind, topic=event.topic, origin=event.publisher, stream=event.stream, detail=detail
+    )
 
 
 EMITTED: tuple[type[Event], ...] = (

@@ -10,8 +10,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection
 
 from overlay.ids import NodeId
+from overlay.tracing import Kind
+from overlay.tracing.kinds import DELIVERED
+from protocols.topics import tracing
 from protocols.topics.catching_up import Backfill, CatchUp, Taker
 from protocols.topics.core import Core
+from protocols.topics.history import Chunk
 from protocols.topics.messages import ArrivalKey, Recalled, StreamKey
 from protocols.topics.modes import Mode
 from protocols.topics.ordering import Order
@@ -21,7 +25,24 @@ from protocols.topics.subscription import Replay, Subscription, replay_for_all
 
 
 class Readers(ABC):
-    """Which stream it is, how far it is handed over, and to whom."""
+    """Which stream it is, how far it is handed over, and to whom.
+
+    A node may have very many of them: what few of them need is made when it is needed.
+    """
+
+    __slots__ = (
+        "_asked",
+        "core",
+        "id",
+        "key",
+        "mode",
+        "order",
+        "recalls",
+        "relay",
+        "source",
+        "subscriptions",
+        "topic",
+    )
 
     def __init__(
         self, core: Core, key: StreamKey, topic: str, mode: Mode, source: NodeId, *, relay: bool
@@ -142,6 +163,11 @@ class Readers(ABC):
     def recall(self, serial: int) -> Recalling | None:
         """The request of that number, if it is not answered yet."""
         return next((one for one in self.recalls if one.serial == serial), None)
+
+    def trace(self, chunk: Chunk, via: NodeId, hops: int, kind: Kind = DELIVERED) -> None:
+        """Leave a row about a chunk that subscriptions of this node got."""
+        about = (self.core, self.key, self.topic, self.mode, chunk)
+        tracing.delivered(*about, source=self.source, via=via, hops=hops, kind=kind)
 
     def on_recalled(self, src: NodeId, msg: Recalled, now: float) -> None:
         """A part of what came before."""

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from overlay.ids import NodeId
+from overlay.tracing import Level
+from protocols.topics import tracing
 from protocols.topics.config import TopicConfig
 from protocols.topics.core import Core
 from protocols.topics.history import Chunk
@@ -46,6 +48,7 @@ class Relay(Outgoing):
         super().__init__(core, key, topic, mode, config, newest=0)
         self._wanted = wanted
         self.progressed: Progressed = _nobody_waits
+        self.source: Callable[[], NodeId] = str  # who hands it to this node
         self.attached = True  # somebody sends to this node
         self._begun = 0
         self.backfilled = True  # False: what was published before it began is on its way
@@ -76,6 +79,17 @@ class Relay(Outgoing):
         """Whether it takes another chunk; in nack mode old ones make place."""
         return self.mode is not Mode.ACK or self.history.bytes < self.config.history_bytes
 
+    def trim(self, now: float) -> None:
+        """What is only kept for late joiners makes place, however much of it is wanted."""
+        super().trim(now)
+        if self.mode is not Mode.ACK:
+            return
+        history, floor = self.history, self.floor
+        while (chunk := history.first) is not None and chunk.last <= floor:
+            if history.bytes < self.config.history_bytes:
+                return
+            history.drop_oldest()
+
     def _on_unknown_accept(self, src: NodeId, msg: Accept) -> None:
         """It has more from a predecessor: offers are repeated until this node has as much."""
 
@@ -95,8 +109,12 @@ class Relay(Outgoing):
             self._send_to_all(chunk, self._targets, self.gateways())
             return
         age = max(0.0, self.core.overlay_time(now) - chunk.sent_at)
-        added = self.history.add(chunk.first, chunk.count, chunk.sent_at, chunk.payload, now - age)
+        added = self.history.add(
+            chunk.first, chunk.count, chunk.sent_at, chunk.payload, now - age, bare=chunk.bare
+        )
         self.core.counts.relayed += 1
+        if self.core.effects.tracing >= Level.MESSAGES:
+            tracing.relayed(self.core, self.key, self.topic, chunk, self.source())
         self.spread(added, before, now)
         self.trim(now)
         if not self.relations:

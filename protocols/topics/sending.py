@@ -11,6 +11,8 @@ from math import inf
 
 from overlay.errors import InvariantViolation, RemoteProtocolError
 from overlay.ids import NodeId
+from overlay.tracing import Level
+from protocols.topics import tracing
 from protocols.topics.events import SubscriberSlow
 from protocols.topics.history import Chunk
 from protocols.topics.messages import ASK, Ack, Begin, Range, Repair
@@ -34,15 +36,18 @@ class Outgoing(Receivers):
         if self.mode is Mode.ACK:
             window = self.config.window_bytes
             begin = chunk.end - len(chunk.payload)
-            ready = [
-                relation
-                for relation in self.relations.values()
-                if relation.receiver is not None
-                and relation.sent >= before
-                and (chunk.end - relation.acked_end <= window or relation.acked_end >= begin)
-            ]
-            members = [relation.peer for relation in ready if not relation.flags]
-            self._send_to_all(chunk, members, [one.peer for one in ready if one.flags])
+            ready: list[Relation] = []
+            members: list[NodeId] = []
+            gateways: list[NodeId] = []
+            for relation in self.relations.values():
+                if (
+                    relation.receiver is not None
+                    and relation.sent >= before
+                    and (chunk.end - relation.acked_end <= window or relation.acked_end >= begin)
+                ):
+                    ready.append(relation)
+                    (gateways if relation.flags else members).append(relation.peer)
+            self._send_to_all(chunk, members, gateways)
             for relation in ready:
                 self._was_sent(relation, chunk, now)
         else:
@@ -90,9 +95,11 @@ class Outgoing(Receivers):
                     continue
                 if budget <= 0:
                     return
-                budget -= len(chunk.payload)
+                budget -= chunk.cost
                 relation.resent[chunk.first] = now
                 self.core.counts.resent += 1
+                if self.core.effects.tracing >= Level.MESSAGES:
+                    tracing.repaired(self.core, self.key, self.topic, chunk, relation.peer)
                 self.core.effects.send(relation.peer, self.data(chunk, relation.flags, Repair))
 
     # -- answers --------------------------------------------------------------------------------

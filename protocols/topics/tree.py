@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from overlay.errors import RemoteProtocolError
 from overlay.ids import NodeId, vid_from_wire, vid_of, vid_to_wire
+from overlay.tracing import Level
 from protocols.routing.interface import Arc, everybody_but, split
+from protocols.topics import tracing
 from protocols.topics.core import Core
 from protocols.topics.messages import Data, TreeData
 
@@ -60,6 +62,8 @@ def _hand_on(core: Core, data: Data, root: NodeId, arc: Arc, hops: int) -> None:
         start, upto = part.arc
         if anybody(start, upto, data.topic):
             core.counts.forwarded += 1
+            if core.effects.tracing >= Level.MESSAGES:
+                tracing.forwarded(core, data, part.head, hops)
             core.effects.send(
                 part.head,
                 TreeData(

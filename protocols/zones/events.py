@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from overlay.ids import NodeId
 from overlay.protocol import Event, Scope
+from overlay.tracing import Trace
+from overlay.tracing.kinds import DELEGATE_APPOINTED, DELEGATE_DISMISSED
 from protocols.zones.interface import MemberEntry, ZoneEntry
 
 
@@ -31,12 +35,20 @@ class DelegateAppointed(Event, frozen=True):
     zone: Scope
     delegate: NodeId
 
+    def traces(self) -> Iterable[Trace]:
+        """One row."""
+        return (Trace(DELEGATE_APPOINTED, self.delegate),)
+
 
 class DelegateDismissed(Event, frozen=True):
     """It does so no more: it is gone, or others do."""
 
     zone: Scope
     delegate: NodeId
+
+    def traces(self) -> Iterable[Trace]:
+        """One row."""
+        return (Trace(DELEGATE_DISMISSED, self.delegate),)
 
 
 class ZoneMembersKnown(Event, frozen=True):

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from overlay.traces.spool import recover
 from tests.net.processes import DEADLINE, OVERLAY, environment, overlay, peer
+from tests.unit.traces.rows import read_folder
 
 
 @pytest.fixture
@@ -181,9 +183,9 @@ def test_through_typer_it_is_the_same_peer(runtime: Path) -> None:
         process.communicate(timeout=DEADLINE)
 
 
-def test_the_demo_shows_what_it_promises(runtime: Path) -> None:
+def test_the_demo_shows_what_it_promises(runtime: Path, tmp_path: Path) -> None:
     done = subprocess.run(
-        [*OVERLAY, "demo", "--json"],
+        [*OVERLAY, "demo", "--json", "--dir", str(tmp_path)],
         env=environment(runtime),
         capture_output=True,
         text=True,
@@ -205,12 +207,23 @@ def test_the_demo_shows_what_it_promises(runtime: Path) -> None:
         assert one["failed"] > 0
         assert 0 < one["replaced"] <= report["replaced"]
         assert one["returned"] > 0
+    recover(Path(report["traces"]))  # two peers were killed
+    rows = read_folder(Path(report["traces"]))
+    told = [row for row in rows if row["topic"] == report["stream"]["topic"]]
+    kinds = ("published", "delivered")
+    published, delivered = (
+        sum(row["count"] for row in told if row["kind"] == kind) for kind in kinds
+    )
+    assert published >= report["stream"]["published"]
+    assert delivered >= report["stream"]["delivered"]
+    assert {row["node"] for row in rows} >= set(report["stream"]["subscribers"])
 
 
 def test_an_interrupted_demo_leaves_nothing_behind(runtime: Path) -> None:
     (runtime / "tmp").mkdir()
     process = subprocess.Popen(
         [*OVERLAY, "demo"],
+        cwd=runtime / "tmp",
         env=environment(runtime) | {"TMPDIR": str(runtime / "tmp")},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

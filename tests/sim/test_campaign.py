@@ -32,9 +32,10 @@ def test_workers_find_what_one_process_finds(capsys: pytest.CaptureFixture[str])
     assert found[0]["passed"] == 2
 
 
-def test_the_long_campaign_has_more_nodes() -> None:
-    short, long = (campaign.plan(["echo-basic"], 1, long=long) for long in (False, True))
-    assert long[0].nodes > short[0].nodes
+def test_each_fifth_seed_of_a_long_campaign_has_more_nodes() -> None:
+    short, long = (campaign.plan(["echo-basic"], 10, long=long) for long in (False, True))
+    larger = [job.seed for job, small in zip(long, short, strict=True) if job.nodes > small.nodes]
+    assert larger == [5, 10]
 
 
 def test_a_failure_ends_with_its_replay_line_and_exit_code_1(
@@ -63,7 +64,7 @@ def test_two_scenarios_of_one_name_are_refused() -> None:
 
 def test_the_command_runs_one(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     trace = tmp_path / "trace.jsonl"
-    words = ["sim", "echo-basic", "--seed", "9", "--nodes", "4", "--trace", str(trace), "--json"]
+    words = ["sim", "echo-basic", "--seed", "9", "--nodes", "4", "--steps", str(trace), "--json"]
     assert run(words) == 0
     result = json.loads(capsys.readouterr().out)
     assert (result["passed"], result["nodes"], result["seed"]) == (True, 4, 9)
@@ -97,5 +98,5 @@ def test_wrong_usage_is_one_line(
 
 
 def test_a_trace_that_cannot_be_written_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["sim", "echo-basic", "--trace", "/no/such/folder/trace"]) == 1
-    assert "cannot write the trace" in capsys.readouterr().err
+    assert run(["sim", "echo-basic", "--steps", "/no/such/folder/steps"]) == 1
+    assert "cannot write the steps" in capsys.readouterr().err

@@ -62,6 +62,7 @@ class BeaconNode:
         here: tuple[str, ...] = HERE,
         zones: int = 1,
         seed: int = 1,
+        told: bool = False,
     ) -> None:
         self.effects = RecordingEffects()
         self.view = FixedMembership(zone, "ada")
@@ -77,6 +78,7 @@ class BeaconNode:
             view=self.view,
             here=lambda: here,
             zones=lambda: zones,
+            told=told,
         )
 
     def start(self, now: float = 0.0, kept: dict[bytes, bytes] | None = None) -> list[Recorded]:

@@ -78,6 +78,25 @@ def test_queries_become_rare_and_ask_for_more_answers() -> None:
     assert all(0.75 * 30 <= pause <= 1.25 * 30 for pause in pauses[-3:])
 
 
+def test_who_was_answered_asks_nobody_else_for_a_second() -> None:
+    node = BeaconNode()
+    node.beacon.on_start(0.0, {})
+    asked = query(node)
+    node.hear(Answer(presence(), asked.id), 0.01)
+    assert node.ring("query") < 0.13
+    assert node.casts() == []
+    again = node.ring("query")
+    assert 0.75 <= again <= 0.13 + 1.25
+    assert query(node).attempt == 1
+
+
+def test_addresses_that_were_given_come_first() -> None:
+    node = BeaconNode(told=True)
+    assert node.start(10.0) == [SetTimer("query", 10.0 + node.beacon.config.after_seeds)]
+    node.ring("query")
+    assert query(node).attempt == 0
+
+
 def test_nobody_found_is_told_when_the_fallback_is_due() -> None:
     node = BeaconNode()
     node.beacon.on_start(10.0, {})

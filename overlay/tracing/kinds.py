@@ -1,0 +1,335 @@
+"""Every kind of row, in one place. Append-only: jobs read the traces of years ago.
+
+A protocol leaves a row so: `if self.effects.tracing: self.effects.trace(Trace(DELIVERED, …))`. A
+new kind is a constant here, with its level and what it means; columns need no change for it.
+"""
+
+from __future__ import annotations
+
+from overlay.tracing import Kind, Level
+
+OFF, DELIVERY, MESSAGES, ALL = Level
+
+# -- lives, by the driver ------------------------------------------------------------------------
+
+STARTED = Kind("started", DELIVERY, "a life of a node began", {"detail": "version of the software"})
+STOPPED = Kind("stopped", DELIVERY, "a life ended in good order: peers were told")
+CRASHED = Kind("crashed", DELIVERY, "the simulator killed the node: no peer was told")
+PAUSED = Kind("paused", DELIVERY, "the simulator froze the node")
+RESUMED = Kind("resumed", DELIVERY, "it goes on")
+FAULT_BEGAN = Kind(
+    "fault-began",
+    DELIVERY,
+    "the simulator bends the network from now on",
+    {"node": "empty", "detail": "the rule"},
+)
+FAULT_ENDED = Kind(
+    "fault-ended", DELIVERY, "and no longer", {"node": "empty", "detail": "the rule"}
+)
+
+# -- the recorder itself -------------------------------------------------------------------------
+
+LEVEL_SET = Kind(
+    "level-set",
+    DELIVERY,
+    "tracing began, or its level changed: rows of higher levels end here",
+    {"detail": "the level", "value": "one of so many flows and messages is kept"},
+)
+ROWS_DROPPED = Kind(
+    "rows-dropped",
+    DELIVERY,
+    "the recorder's buffer was full: so many rows are missing before this one",
+    {"count": "rows"},
+)
+
+# -- links and messages, by the driver -----------------------------------------------------------
+
+LINK_UP = Kind("link-up", DELIVERY, "a link with `peer` completed its handshake")
+LINK_LOST = Kind("link-lost", DELIVERY, "a link with `peer` broke", {"detail": "reason"})
+SENT = Kind(
+    "sent",
+    MESSAGES,
+    "messages of one type left for `peer` in one flush, over a link",
+    {"count": "messages", "bytes": "of all of them, encoded, with their share of the frame"},
+)
+RECEIVED = Kind(
+    "received",
+    MESSAGES,
+    "messages of one type came from `peer` in one frame",
+    {"count": "messages", "bytes": "of all of them, encoded, with their share of the frame"},
+)
+CAST = Kind("cast", MESSAGES, "a datagram left", {"peer": "address or group", "bytes": "of it"})
+HEARD = Kind("heard", MESSAGES, "a datagram arrived and was believed", {"bytes": "of it"})
+REFUSED = Kind(
+    "refused", DELIVERY, "what `peer` sent was refused", {"detail": "reason", "count": "messages"}
+)
+DROPPED = Kind(
+    "dropped",
+    MESSAGES,
+    "this node dropped messages for `peer` in the last second: a queue was full",
+    {"detail": "which lane: `first` or `bulk`", "count": "messages"},
+)
+
+# -- members of a zone (scope: the zone whose members they are) ----------------------------------
+
+ZONE_ENTERED = Kind("zone-entered", DELIVERY, "this node is a member now; `peer` let it in")
+MEMBER_JOINED = Kind(
+    "member-joined", DELIVERY, "`peer` is in this node's view now", {"value": "its incarnation"}
+)
+MEMBER_SUSPECTED = Kind(
+    "member-suspected", DELIVERY, "`peer` does not answer", {"origin": "who accuses it"}
+)
+MEMBER_REFUTED = Kind("member-refuted", DELIVERY, "the suspect `peer` lives")
+MEMBER_FAILED = Kind(
+    "member-failed",
+    DELIVERY,
+    "`peer` is removed from the view",
+    {"detail": "`restarted`: only its earlier life is over"},
+)
+MEMBER_LEFT = Kind("member-left", DELIVERY, "`peer` said goodbye")
+VIEW_CHANGED = Kind(
+    "view-changed",
+    DELIVERY,
+    "the view of this node after a tick that changed it",
+    {"count": "members, this node included", "key": "digest of their names: equal views are equal"},
+)
+
+DELEGATE_APPOINTED = Kind("delegate-appointed", DELIVERY, "`peer` stands for this node's zone now")
+DELEGATE_DISMISSED = Kind("delegate-dismissed", DELIVERY, "and no longer")
+GATEWAY_APPOINTED = Kind(
+    "gateway-appointed", DELIVERY, "this node hands the streams of `topic` on between zones"
+)
+GATEWAY_DISMISSED = Kind("gateway-dismissed", DELIVERY, "and no longer")
+
+# -- topics --------------------------------------------------------------------------------------
+
+PUBLISHED = Kind(
+    "published",
+    DELIVERY,
+    "a publisher of this node (`origin` = `node`) sent messages first to first + count - 1",
+    {"bytes": "payloads, packed", "detail": "mode: ack, nack, …"},
+    flow=True,
+)
+DELIVERED = Kind(
+    "delivered",
+    DELIVERY,
+    "the subscriptions of this node got these messages of `origin`, in this order",
+    {
+        "peer": "who handed them over: `origin`, a parent in its tree, or a gateway",
+        "duration": "since their timestamp, in overlay time: one way, ± both clock errors",
+        "hops": "links from `origin` to here, where known",
+        "bytes": "payloads, packed",
+        "detail": "mode",
+    },
+    flow=True,
+)
+REPLAYED = Kind(
+    "replayed",
+    DELIVERY,
+    "one subscription of this node got messages of the time before it began",
+    {"peer": "who sent them", "duration": "since their timestamp", "detail": "mode"},
+    flow=True,
+)
+STREAM_BEGAN = Kind(
+    "stream-began",
+    DELIVERY,
+    "this node gets the stream from message `first` on; what came before it never wanted",
+    {"peer": "who sends it"},
+    flow=True,
+)
+STREAM_ENDED = Kind(
+    "stream-ended",
+    DELIVERY,
+    "no more of this stream is delivered here",
+    {
+        "detail": "`closed`: by its publisher, all is here; `unsubscribed`; or why it failed",
+        "first": "where it is unsubscribed, the next message: those from it on are not lost",
+    },
+    flow=True,
+)
+GAP = Kind(
+    "gap",
+    DELIVERY,
+    "messages first to first + count - 1 never reach this subscriber, and it was told so",
+    {"detail": "reason"},
+    flow=True,
+)
+SUBSCRIBER_JOINED = Kind(
+    "subscriber-joined", DELIVERY, "`peer` takes part from message `first` on", flow=True
+)
+SUBSCRIBER_SLOW = Kind(
+    "subscriber-slow", DELIVERY, "this publisher waits for `peer`", {"count": "messages"}, flow=True
+)
+SUBSCRIBER_FAILED = Kind(
+    "subscriber-failed", DELIVERY, "this publisher gave `peer` up", {"detail": "why"}, flow=True
+)
+SUBSCRIBER_LEFT = Kind("subscriber-left", DELIVERY, "`peer` wants no more of it", flow=True)
+RELAYED = Kind(
+    "relayed",
+    MESSAGES,
+    "this gateway took messages from `peer` to hand them on in its zone",
+    {"duration": "since their timestamp"},
+    flow=True,
+)
+FORWARDED = Kind(
+    "forwarded",
+    MESSAGES,
+    "this node handed messages on down their broadcast tree",
+    {
+        "peer": "the child",
+        "hops": "of the child",
+        "message": "what it travels in",
+        "duration": "since their timestamp",
+    },
+    flow=True,
+)
+REPAIRED = Kind(
+    "repaired", MESSAGES, "messages were sent again to `peer`, who lacked them", flow=True
+)
+
+# -- routes, broadcasts and aggregates of the ring (stream: number given by `origin`) ------------
+
+ROUTE_BEGAN = Kind("route-began", MESSAGES, "this node routes to `key`", flow=True)
+ROUTE_HOP = Kind(
+    "route-hop", MESSAGES, "handed on to `peer`", {"hops": "that it took with this"}, flow=True
+)
+ROUTE_ARRIVED = Kind(
+    "route-arrived", MESSAGES, "this node is responsible for `key`", {"peer": "last hop"}, flow=True
+)
+ROUTED = Kind(
+    "routed",
+    MESSAGES,
+    "the origin knows that it arrived at `peer`",
+    {"duration": "there and back"},
+    flow=True,
+)
+ROUTE_FAILED = Kind("route-failed", MESSAGES, "or that it did not", {"detail": "why"}, flow=True)
+BROADCAST_BEGAN = Kind(
+    "broadcast-began", MESSAGES, "a broadcast or an aggregate begins here", flow=True
+)
+BROADCAST_ARRIVED = Kind(
+    "broadcast-arrived",
+    MESSAGES,
+    "for the first time, from the parent `peer`",
+    {"hops": "from the origin"},
+    flow=True,
+)
+BROADCAST_HOP = Kind(
+    "broadcast-hop",
+    MESSAGES,
+    "handed on to the child `peer`",
+    {"hops": "from the origin to it"},
+    flow=True,
+)
+BROADCAST_DONE = Kind(
+    "broadcast-done",
+    MESSAGES,
+    "the origin knows whom it reached",
+    {"count": "members reached", "value": "members missing", "hops": "depth of the tree"},
+    flow=True,
+)
+
+# -- the time service ----------------------------------------------------------------------------
+
+CLOCK_SET = Kind(
+    "clock-set",
+    DELIVERY,
+    "overlay time is known now, or comes from another root",
+    {"peer": "the root", "value": "s that the node's clock lacks", "duration": "error at most"},
+)
+CLOCK_READ = Kind(
+    "clock-read",
+    MESSAGES,
+    "one exchange with a source of time",
+    {"peer": "source", "value": "s of offset to it", "duration": "round trip"},
+)
+
+# -- the distributed table -----------------------------------------------------------------------
+
+DHT_BEGAN = Kind("dht-began", MESSAGES, "an operation began here", {"detail": "put, get, …"}, True)
+DHT_DONE = Kind(
+    "dht-done",
+    DELIVERY,
+    "an operation ended here",
+    {
+        "detail": "its name and outcome: `get found`, `put stored`, `get timeout`",
+        "duration": "of all of it",
+        "hops": "to who answered",
+        "peer": "who answered",
+        "stream": "number of the operation, given by `origin` = `node`",
+    },
+    flow=True,
+)
+DHT_STORED = Kind(
+    "dht-stored",
+    MESSAGES,
+    "this node keeps a version of `key` now",
+    {
+        "detail": "`owner`, `replica` or `lateral`",
+        "value": "version",
+        "duration": "since the owner stored it: the replication lag",
+    },
+)
+DHT_LOAD = Kind(
+    "dht-load",
+    DELIVERY,
+    "what this node holds, from time to time",
+    {"count": "keys", "bytes": "of values", "detail": "`owner`, `replica` or `lateral`"},
+)
+
+# -- discovery of brokers (origin: who looks; stream: number of its request) ---------------------
+
+DISCOVERY_BEGAN = Kind("discovery-began", DELIVERY, "this node looks for a broker", flow=True)
+DISCOVERY_ASKED = Kind(
+    "discovery-asked",
+    DELIVERY,
+    "it sent its request",
+    {"detail": "to whom: bdn, multicast, known", "peer": "name or address", "value": "attempt"},
+    flow=True,
+)
+DISCOVERY_RESPONSE = Kind(
+    "discovery-response",
+    DELIVERY,
+    "the broker `peer` answered",
+    {"duration": "since it began"},
+    flow=True,
+)
+DISCOVERY_PING = Kind(
+    "discovery-ping",
+    ALL,
+    "a ping of the broker `peer` came back",
+    {"duration": "round trip"},
+    flow=True,
+)
+DISCOVERY_PHASE = Kind(
+    "discovery-phase",
+    DELIVERY,
+    "how long one part took",
+    {"detail": "waiting, choosing or pinging", "duration": "of it"},
+    flow=True,
+)
+DISCOVERY_CHOSEN = Kind(
+    "discovery-chosen",
+    DELIVERY,
+    "it ended well, with the broker `peer`",
+    {"duration": "of all of it", "count": "responses", "value": "s, p50 round trip to it"},
+    flow=True,
+)
+DISCOVERY_FAILED = Kind(
+    "discovery-failed", DELIVERY, "it ended without a broker", {"detail": "why"}, flow=True
+)
+DISCOVERY_HANDLED = Kind(
+    "discovery-handled",
+    MESSAGES,
+    "a broker or BDN got a request of `origin`",
+    {"detail": "answered, silent, repeated, injected", "peer": "who sent it", "hops": "it took"},
+    flow=True,
+)
+BROKER_MOVED = Kind(
+    "broker-moved", DELIVERY, "`peer` is the broker to use now", {"detail": "why", "origin": "old"}
+)
+
+KINDS: dict[str, Kind] = {
+    one.name: one for one in list(globals().values()) if isinstance(one, Kind)
+}
+"""Every kind by its name, in the order above."""
