@@ -8,6 +8,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from bench.discovery_paper import add_distributing_bdn, patient
 from nodes.scenarios.discovery_world import Between, Client, bdn, broker, linked
 from overlay.ids import NodeId
 from overlay.sim import Exponential, NetworkModel, SimStage, Simulator
@@ -15,6 +16,7 @@ from overlay.sim.tracing import SimTraces
 from overlay.sim.traffic import UDP_PORT
 from overlay.tracing import Level
 from protocols.discovery import BrokerFound, BrokerSettings, DiscoverySettings
+from protocols.discovery.interface import Moment
 
 PAPER = Path(__file__).parents[1] / "configs" / "papers" / "broker-discovery.toml"
 SETTLED = 3.0  # s for advertisements, links and probes
@@ -24,7 +26,10 @@ LAN = "lab"  # where multicast reaches
 class Sites:
     """One topology; a discovery is run by a client that has never been there before."""
 
-    def __init__(self, topology: str, seed: int, traces: Path | None = None) -> None:
+    def __init__(
+        self, topology: str, seed: int, traces: Path | None = None, *, as_published: bool = False
+    ) -> None:
+        """`as_published`: its BDN and client, not ours."""
         self.paper: dict[str, Any] = tomllib.loads(PAPER.read_text(encoding="utf-8"))
         queue = Exponential(self.paper["jitter"] / 1000, self.paper["near"] / 4000)
         self.sim = Simulator(seed, NetworkModel(latency=queue), check_every=0)
@@ -38,13 +43,19 @@ class Sites:
             here, there = self._at.setdefault(one, []), self._at.setdefault(other, [])
             self.sim.faults.add(Between(self.round_trip(one, other) / 2, a=here, b=there))
         self._clients = 0
-        self._start("bdn", self.paper["bdn"], bdn())
+        self._as_published = as_published
+        self._start("bdn", self.paper["bdn"], add_distributing_bdn if as_published else bdn())
         names = list(self.paper["brokers"])
         for name, links in linked(names, topology).items():
             # Of a line only one broker is registered (figure 10).
             bdns = (f"bdn:{UDP_PORT}",) if topology != "linear" or name == names[0] else ()
-            self._start(name, name, broker(BrokerSettings(bdns=bdns, links=links)))
+            self._start(
+                name, name, broker(BrokerSettings(bdns=bdns, links=links), clock=self._clock)
+            )
         self.sim.run_for(SETTLED)
+
+    def _clock(self, now: float) -> Moment:
+        return Moment(now, self.paper["clock_error"] / 1000)
 
     def round_trip(self, one: str, other: str) -> float:
         """Between two sites, in seconds."""
@@ -69,10 +80,11 @@ class Sites:
         self._clients += 1
         name = f"{site}-{self._clients}"
         self._at[site].append(name)
-        config = DiscoverySettings(
-            bdns=(f"bdn:{UDP_PORT}",),
-            targets=self.paper["selected"],
-            clock_error=2 * self.paper["clock_error"] / 1000,
+        address, selected = f"bdn:{UDP_PORT}", self.paper["selected"]
+        config = (
+            patient(address, self.paper["brokers"], selected)
+            if self._as_published
+            else DiscoverySettings(bdns=(address,), targets=selected)
         )
         client = Client(self.stage, name, config)
         wait = client.discover()

@@ -32,9 +32,9 @@ class Load(NamedTuple):
 
 
 LOADS = (
-    Load("100 B by batches", ours("batches", "ack", "publish_many", "batches"), 100, 10_000_000),
-    Load("100 B by publish", ours("publish", "ack", "publish", "one by one"), 100, 3_000_000),
-    Load("1 KiB by batches", ours("batches", "ack", "publish_many", "batches"), 1024, 2_000_000),
+    Load("100 B by batches", ours("batches", "ack", "publish_many", "batches"), 100, 20_000_000),
+    Load("100 B by publish", ours("publish", "ack", "publish", "one by one"), 100, 10_000_000),
+    Load("1 KiB by batches", ours("batches", "ack", "publish_many", "batches"), 1024, 5_000_000),
 )
 
 

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
-from nodes.discovery_recipe import add_bdn
+from nodes.discovery_recipe import add_bdn, overlay_clock
 from nodes.peer import Peer
 from overlay.errors import RemoteProtocolError
 from overlay.protocol import UdpAddress
 from protocols.discovery import TOPIC, Bdn, BdnSettings
 from protocols.discovery.config import parse_group
 from protocols.discovery.messages import Advertisement
+from protocols.timesync import TimeSync
 
 if TYPE_CHECKING:
     from nodes.settings import NodeConfig
@@ -36,11 +37,11 @@ class BdnNode(Peer):
 
     def _assemble(self, host: Host) -> None:
         super()._assemble(host)
-        add_bdn(host, self._config)
+        add_bdn(host, self._config, overlay_clock(host.protocol(TimeSync)))
 
     async def __aenter__(self) -> Self:
         await super().__aenter__()
-        self.node.driver.join(parse_group(self._config.section(BdnSettings).group))
+        self.node.driver.datagrams.join(parse_group(self._config.section(BdnSettings).group))
         self.on_message(TOPIC, self._on_message)
         return self
 

@@ -225,6 +225,15 @@ class Peer:
 
         self.call(join, timeout=timeout)
 
+    def now(self, *, timeout: float | None = None) -> float:
+        """Overlay time in Unix seconds, once this peer knows it: a second or two later."""
+
+        async def look() -> float:
+            await self._peer.time.known()
+            return self._peer.time.now()
+
+        return self.call(look, timeout=timeout)
+
     def members(self) -> dict[str, dict[str, Any]]:
         """Everybody in the zone, this peer included, each with its attributes."""
 

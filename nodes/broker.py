@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
-from nodes.discovery_recipe import add_broker, resolved, with_settings
+from nodes.discovery_recipe import add_broker, overlay_clock, resolved, with_settings
 from nodes.peer import Peer
 from nodes.publishing import TopicPublisher, WouldWait
 from nodes.settings import node_config
@@ -19,7 +19,13 @@ from nodes.usage import UsageMeter
 from overlay.errors import OverlayError
 from overlay.net.addresses import parse_endpoint
 from overlay.protocol import PeerMet
-from protocols.discovery import TOPIC, AdvertisementChanged, Broker, BrokerSettings
+from protocols.discovery import (
+    TOPIC,
+    AdvertisementChanged,
+    Broker,
+    BrokerSettings,
+    DiscoverySettings,
+)
 from protocols.discovery.config import parse_group
 from protocols.discovery.messages import Advertisement, Where
 from protocols.timesync import TimeSync
@@ -47,7 +53,10 @@ class BrokerNode(Peer):
     ) -> None:
         settings = config.section(BrokerSettings)
         known = resolved((*settings.bdns, *bdns))
-        self._config = with_settings(config, BrokerSettings, bdns=tuple(dict.fromkeys(known)))
+        told = with_settings(config, BrokerSettings, bdns=tuple(dict.fromkeys(known)))
+        # Alone it asks its BDNs for others, as a client does: brokers should share one time.
+        asked = (*config.section(DiscoverySettings).bdns, *known)
+        self._config = with_settings(told, DiscoverySettings, bdns=tuple(dict.fromkeys(asked)))
         self._links = {str(parse_endpoint(link)): None for link in links}
         self._topic: TopicPublisher | None = None
         super().__init__(self._config, attributes=attributes)
@@ -68,15 +77,14 @@ class BrokerNode(Peer):
     def _assemble(self, host: Host) -> None:
         super()._assemble(host)
         usage = UsageMeter(self._connections, lambda: len(self.broker.neighbours()))
-        # Brokers of a zone share one time: what a requester's clock is off by is the same for all.
-        add_broker(host, self._config, usage, host.protocol(TimeSync).overlay_time)
+        add_broker(host, self._config, usage, overlay_clock(host.protocol(TimeSync)))
         host.listen(PeerMet, self._on_met)
         host.listen(AdvertisementChanged, self._on_advertisement)
 
     async def __aenter__(self) -> Self:
         await super().__aenter__()
         driver = self.node.driver
-        driver.join(parse_group(self._config.section(BrokerSettings).group))
+        driver.datagrams.join(parse_group(self._config.section(BrokerSettings).group))
         for link in self._links:
             driver.meet(link)
         try:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from overlay.errors import RemoteProtocolError
 from overlay.net.ntp import NtpAnswer, NtpClient
-from protocols.timesync import TimeSettings, TimeSync
+from protocols.timesync import TimeSettings, TimeSync, TimeSynchronised
 from protocols.timesync.machine import Exchange
 
 if TYPE_CHECKING:
@@ -32,6 +32,13 @@ class PeerTime:
     def now(self) -> float:
         """Overlay time in Unix seconds; it never goes backwards."""
         return self._machine.overlay_time(self._node.driver.now())
+
+    async def known(self) -> None:
+        """Wait until the zone's time is known, or the node stops."""
+        with self._node.events(TimeSynchronised) as events:
+            if not self.synchronised:
+                async for _ in events:
+                    return
 
     @property
     def offset(self) -> float:

@@ -14,12 +14,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
+import trio
 
 from nodes.discovery_recipe import requester, resolved, with_settings
 from nodes.node import Node
 from nodes.settings import node_config
-from overlay.errors import LocalProtocolError, OverlayError
+from overlay.errors import ConfigError, LocalProtocolError, OverlayError
 from overlay.ids import NodeId
+from overlay.net.addresses import Endpoint, parse_endpoint
+from overlay.protocol import LinkUp
 from protocols.discovery import (
     BrokerFound,
     BrokerMoved,
@@ -29,6 +32,7 @@ from protocols.discovery import (
     Phases,
     Requester,
 )
+from protocols.discovery.pinging import LOSSY
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -37,8 +41,11 @@ if TYPE_CHECKING:
     from nodes.settings import NodeConfig
 
 
+LINKED_WITHIN = 2.0  # s to open a link to the winner: five round trips, and a datagram may be lost
+
+
 class NoBroker(OverlayError):
-    """No broker was found; `candidates` are those who answered but no ping."""
+    """No broker was found; `candidates` are those who answered, but no ping, or took no link."""
 
     def __init__(self, reason: str, candidates: tuple[Candidate, ...] = ()) -> None:
         super().__init__(reason)
@@ -101,13 +108,8 @@ class Finder:
         await self.node.__aexit__(kind, error, trace)
 
     async def discover(self) -> Broker:
-        """The nearest broker now; NoBroker says why there is none."""
-        with self.node.events(BrokerFound, NoBrokerFound) as ends:
-            request = self.node.call(self.node.protocol(Requester).discover)
-            async for end in ends:
-                if end.id == request:
-                    return chosen(end)
-        raise LocalProtocolError("the node stopped before its discovery ended")
+        """The nearest broker now, and linked to it; NoBroker says why there is none."""
+        return await find(self.node)
 
     async def watch(self) -> AsyncIterator[BrokerMoved]:
         """The broker to use from now on, whenever it is another one."""
@@ -116,26 +118,77 @@ class Finder:
             self.node.call(machine.watch)
             try:
                 async for move in moves:
+                    self.node.link(move.new.name)
                     yield move
             finally:
                 if self.node.is_running:
                     self.node.call(machine.unwatch)
 
 
-def chosen(end: BrokerFound | NoBrokerFound) -> Broker:
-    """What an application gets."""
+async def find(node: Node) -> Broker:
+    """Let a node with a requester find the nearest broker that a link can be opened to."""
+    with node.events(BrokerFound, NoBrokerFound) as ends:
+        request = node.call(node.protocol(Requester).discover)
+        async for end in ends:
+            if end.id == request:
+                return await _connected(node, end)
+    raise LocalProtocolError("the node stopped before its discovery ended")
+
+
+async def _connected(node: Node, end: BrokerFound | NoBrokerFound) -> Broker:
+    """Link to the best; one that answers datagrams and takes no links makes room for the next.
+
+    Where pings are lost a link takes its time, which says nothing about a broker.
+    """
     if isinstance(end, NoBrokerFound):
         raise NoBroker(end.reason, end.candidates)
-    winner = end.winner
-    return Broker(
-        winner.name,
-        winner.endpoints,
-        winner.ping_least or 0.0,
-        end.candidates,
-        end.phases,
-        end.sources,
-        end.attempts,
-    )
+    heard = [one for one in end.candidates if one.answered]
+    lossy = sum(one.answered for one in heard) < LOSSY * sum(one.pinged for one in heard)
+    refused: list[Candidate] = []
+    for index, one in enumerate(end.candidates):
+        if one.ping_least is None:
+            break  # those who answered come first
+        if await _link(node, one) or (lossy and endpoints_of(one)):
+            if refused:
+                one = msgspec.structs.replace(one, verdict="the nearest that takes a link")
+            return Broker(
+                one.name,
+                one.endpoints,
+                one.ping_least or 0.0,
+                (one, *refused, *end.candidates[index + 1 :]),
+                end.phases,
+                end.sources,
+                end.attempts,
+            )
+        verdict = f"{one.verdict}, but takes no links"
+        refused.append(msgspec.structs.replace(one, verdict=verdict))
+    raise NoBroker("brokers answered pings, but none of them takes a link", tuple(refused))
+
+
+def endpoints_of(broker: Candidate) -> list[str]:
+    """Those that can be used, of what a broker told; that where it answered pings first."""
+    found: list[Endpoint] = []
+    for told in broker.endpoints:
+        try:
+            found.append(parse_endpoint(told))
+        except ConfigError:
+            continue  # whoever told that must not stop us
+    found.sort(key=lambda endpoint: endpoint.host != broker.address.host)
+    return [str(endpoint) for endpoint in found if endpoint.transport == "tcp"]
+
+
+async def _link(node: Node, broker: Candidate) -> bool:
+    places = endpoints_of(broker)
+    if not places:
+        return False
+    with node.events(LinkUp) as ups, trio.move_on_after(LINKED_WITHIN):
+        node.learn(broker.name, places)
+        if node.link(broker.name):
+            return True
+        async for up in ups:
+            if up.peer == broker.name:
+                return True
+    return False
 
 
 async def discover(*bdns: str, **options: Any) -> Broker:

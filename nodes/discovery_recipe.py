@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import socket
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -24,9 +25,12 @@ from protocols.discovery import (
     Usage,
 )
 from protocols.discovery.config import parse_address
-from protocols.discovery.interface import Clock, ClockError, own_clock
+from protocols.discovery.interface import UNKNOWN, Clock, Moment, own_clock
+from protocols.timesync import TimeSync
 
 S = TypeVar("S", bound=Settings)
+
+log = logging.getLogger("overlay.discovery")
 
 
 def add_broker(
@@ -45,29 +49,37 @@ def add_broker(
     )
 
 
-def add_bdn(host: Host, config: NodeConfig) -> Bdn:
+def add_bdn(host: Host, config: NodeConfig, clock: Clock = own_clock) -> Bdn:
     """Let a node list brokers."""
     _check_role(host, "bdn")
     rights = CertifiedRights(host.surroundings.rights_of)
-    return host.add(Bdn, config.section(BdnSettings), may_be=rights.may_be)
+    return host.add(Bdn, config.section(BdnSettings), clock=clock, may_be=rights.may_be)
 
 
-def add_requester(
-    host: Host,
-    config: NodeConfig,
-    clock: Clock = own_clock,
-    clock_error: ClockError | None = None,
-) -> Requester:
-    """Let a node look for brokers."""
+def add_requester(host: Host, config: NodeConfig, clock: Clock | None = None) -> Requester:
+    """Let a node look for brokers; one without overlay time learns it from the answers."""
     around = host.surroundings
+    settings = config.section(DiscoverySettings)
+    bdns = tuple(dict.fromkeys(_resolvable(settings.bdns)))
     return host.add(
         Requester,
-        config.section(DiscoverySettings),
+        msgspec.structs.replace(settings, bdns=bdns),
         here=around.here,
         clock=clock,
-        clock_error=clock_error,
+        moment=around.clock,
         may_be=CertifiedRights(around.rights_of).may_be,
     )
+
+
+def overlay_clock(service: TimeSync) -> Clock:
+    """Overlay time with the error that the time service states."""
+
+    def clock(now: float) -> Moment:
+        standing = service.standing(now)
+        error = standing.error if standing.synchronised else UNKNOWN
+        return Moment(service.overlay_time(now), error)
+
+    return clock
 
 
 def requester(config: NodeConfig) -> Recipe:
@@ -100,6 +112,15 @@ def with_settings(config: NodeConfig, kind: type[S], **changed: Any) -> NodeConf
 def resolved(addresses: Iterable[str]) -> tuple[str, ...]:
     """The same with numbers for hosts: answers come from numbers, and are compared with them."""
     return tuple(map(_resolve, addresses))
+
+
+def _resolvable(addresses: Iterable[str]) -> Iterator[str]:
+    """Without those that have no number now: a peer that has other ways must not fail for them."""
+    for text in addresses:
+        try:
+            yield _resolve(text)
+        except ConfigError as error:
+            log.warning("a BDN is not asked: %s", error)
 
 
 def _resolve(text: str) -> str:

@@ -200,6 +200,10 @@ class Node:
         """Open a link to an address whose name is not known; `LinkUp` tells the name."""
         self.driver.meet(address)
 
+    def link(self, peer: NodeId) -> bool:
+        """Open a link to a peer whose address is known; True when it is open already."""
+        return self.driver.link(peer)
+
     def learn(self, peer: NodeId, endpoints: Sequence[str]) -> None:
         """Remember where a peer is reached; a link opens when something is sent to it."""
         self.driver.learn(peer, endpoints)

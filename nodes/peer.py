@@ -12,7 +12,10 @@ import time
 from math import inf
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
+from nodes.bdn_fallback import BdnFallback
 from nodes.clock import PeerTime
+from nodes.dht import PeerTable
+from nodes.discovery import Broker, find
 from nodes.facts import event_facts, link_facts, member_facts
 from nodes.federation import Federation
 from nodes.members import Attributes, Members
@@ -21,9 +24,9 @@ from nodes.publishing import TopicPublisher, topic_config
 from nodes.recipes import peer
 from nodes.settings import node_config
 from nodes.subscribing import CAPACITY, Message, TopicListener, TopicSubscription
+from nodes.topic_directory import find_topic
 from nodes.topic_events import TOPIC_EVENTS
 from nodes.topic_service import TopicService
-from nodes.trace_shipping import Shipper
 from overlay.errors import LocalProtocolError, OverlayError
 from overlay.net.config import NetSettings
 from overlay.protocol import TurnedAway
@@ -53,6 +56,7 @@ if TYPE_CHECKING:
     from nodes.topic_events import PublisherEvent, SubscriptionEvent, TopicEvent
     from overlay.host import Host
     from overlay.protocol import Event, Scope
+    from protocols.gateways.events import TopicKnown, TopicUnknown
     from protocols.membership.attributes import Value
 
 MemberEvent: TypeAlias = (
@@ -102,8 +106,12 @@ class Peer:
         Federation(self.node)
         TopicService(self.node)
         self.time = PeerTime(self.node)
+        BdnFallback(self.node)
         if config.section(TraceSettings).ship:
+            from nodes.trace_shipping import Shipper  # few peers need it
+
             Shipper(self)
+        self.dht = PeerTable(self.node)
 
     @classmethod
     def join(
@@ -267,6 +275,17 @@ class Peer:
         )
         listener.open()
         return listener
+
+    async def discover(self) -> Broker:
+        """The nearest broker, by BDNs (`discovery.bdns`), those found last, or multicast."""
+        return await find(self.node)
+
+    async def find_topic(self, topic: str | int) -> TopicKnown | TopicUnknown:
+        """Ask the directory: the name of an id, and the zones that are interested in it.
+
+        While there is a single zone nobody keeps it, and the answer is TopicUnknown.
+        """
+        return await find_topic(self.node, topic)
 
     def watch_topics(self) -> EventStream[TopicEvent]:
         """Hear what happens to this peer's publishers and subscriptions, as `watch_members`."""

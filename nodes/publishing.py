@@ -99,7 +99,7 @@ class TopicPublisher:
         out.left = left
         out.push(data)
         if len(out.items) == 1:  # the first of its chunk: the others leave with it
-            self._node.call(out.wake)
+            self._node.driver.at_tick_end(out.flush)
 
     async def publish(self, data: Any) -> None:
         """Publish bytes, or anything that MessagePack can say; waits while subscribers are behind.
@@ -116,7 +116,7 @@ class TopicPublisher:
             out.left = left
             out.push(data)
             if len(out.items) == 1:
-                self._node.call(out.wake)
+                self._node.driver.at_tick_end(out.flush)
             return
         while not self._node.call(out.put, data, size):
             await self._wait()
@@ -133,9 +133,12 @@ class TopicPublisher:
             step = max(1, len(rest) * self._out.chunk_bytes // max(1, size))
             if step >= len(rest):
                 await self._publish_chunk(rest, size)
-            for at in range(0, len(rest), step) if step < len(rest) else ():
-                part = rest[at : at + step]
-                await self._publish_chunk(part, sum(map(len, part)) + ITEM_BYTES * len(part))
+            elif step == 1:  # long ones, each a chunk of its own: together they leave as one frame
+                await self._publish_each(rest, map(ITEM_BYTES.__add__, map(len, rest)))
+            else:
+                for at in range(0, len(rest), step):
+                    part = rest[at : at + step]
+                    await self._publish_chunk(part, sum(map(len, part)) + ITEM_BYTES * len(part))
         else:
             pairs = [packed(item) for item in rest]
             await self._publish_each([item for item, _ in pairs], [size for _, size in pairs])

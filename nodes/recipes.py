@@ -1,5 +1,6 @@
 """Recipes: which protocols one kind of node runs, in the order in which they start."""
 
+from nodes.discovery_recipe import add_requester, overlay_clock
 from nodes.settings import NodeConfig
 from nodes.zone_recipe import CertifiedRights, ZoneSetup, add_zones
 from nodes.zone_recipe import supervisor as supervise
@@ -8,6 +9,7 @@ from overlay.host import Host, Recipe
 from overlay.net.addresses import parse_endpoint
 from overlay.protocol import Scope
 from protocols.beacon import Beacon, BeaconSettings
+from protocols.dht import Dht, DhtSettings
 from protocols.echo import Echo, EchoConfig
 from protocols.gateways import Gateways, GatewaysSettings
 from protocols.membership import Membership, MembershipSettings
@@ -28,9 +30,11 @@ def peer(config: NodeConfig) -> Recipe:
         if not zone:
             raise SecurityError(f"{host.me!r} has no single zone in its certificate: say --zone")
         base = add_zone(host, zone, config)
-        add_time(host, config, base)
         zones = add_zones(host, zone_setup(host, config), base)
+        clock = overlay_clock(add_time(host, config, base, zones))
+        add_requester(host, config, clock)
         add_topics(host, zone, config, base)
+        add_dht(host, config, base, zones)
         add_beacon(host, config, base, zones)
 
     return add_protocols
@@ -42,6 +46,8 @@ def supervisor(config: NodeConfig) -> Recipe:
     def add_protocols(host: Host) -> None:
         host.add(Echo, config.section(EchoConfig))
         supervise(zone_setup(host, config))(host)
+        clock = overlay_clock(add_time(host, config, None, host.protocol(Zones)))
+        add_requester(host, config, clock)
         add_beacon(host, config, host.protocol(Membership, MANAGEMENT), host.protocol(Zones))
 
     return add_protocols
@@ -85,15 +91,30 @@ def add_topics(host: Host, zone: Scope, config: NodeConfig, base: Membership) ->
     )
 
 
-def add_time(host: Host, config: NodeConfig, base: Membership) -> TimeSync:
-    """Let a member agree with its zone on the time."""
+def add_dht(host: Host, config: NodeConfig, base: Membership, zones: Zones) -> None:
+    """Let a member keep keys of the table, and ask."""
+    around = host.surroundings
+    host.add(
+        Dht,
+        config.section(DhtSettings),
+        base=base,
+        zones=zones,
+        may=CertifiedRights(around.rights_of).may_use_table,
+        here=around.here,
+        router=host.protocol(Routing, around.zone),
+    )
+
+
+def add_time(host: Host, config: NodeConfig, base: Membership | None, zones: Zones) -> TimeSync:
+    """Let a node agree with its zone on the time, and with all others; a supervisor has none."""
     around = host.surroundings
     settings = config.section(TimeSettings)
     servers = (parse_endpoint(text).udp for text in settings.servers)
     service = host.add(
         TimeSync,
         settings,
-        members=base.view,
+        members=None if base is None else base.view,
+        zones=zones,
         where=around.udp_of,
         servers=tuple(filter(None, servers)),
         clock=around.clock,

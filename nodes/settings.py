@@ -18,6 +18,7 @@ from overlay.profiles import load_profile
 from overlay.toml_source import Source, Typed, overrides, read_toml
 from overlay.traces.config import TraceSettings
 from protocols.beacon.config import BeaconSettings
+from protocols.dht.config import DhtSettings
 from protocols.discovery.config import BdnSettings, BrokerSettings, DiscoverySettings
 from protocols.echo.config import EchoConfig
 from protocols.gateways.config import GatewaysSettings
@@ -38,6 +39,7 @@ SECTIONS: dict[str, type[Settings]] = {
     "zones": ZonesSettings,
     "gateways": GatewaysSettings,
     "topics": TopicsSettings,
+    "dht": DhtSettings,
     "time": TimeSettings,
     "beacon": BeaconSettings,
     "discovery": DiscoverySettings,

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
+from nodes.bdn_fallback import BdnFallback
+from nodes.clock import PeerTime
 from nodes.federation import Federation
 from nodes.node import Node
 from nodes.recipes import supervisor
@@ -27,6 +29,8 @@ class Supervisor:
     def __init__(self, config: NodeConfig) -> None:
         self.node = Node(config, supervisor(config))
         Federation(self.node)
+        self.time = PeerTime(self.node)
+        BdnFallback(self.node)
 
     @classmethod
     def join(cls, *, name: str | None = None, seeds: Iterable[str] = (), **options: Any) -> Self:

@@ -71,6 +71,13 @@ class CertifiedRights:
         rights = self._rights_of(name)
         return rights is None or _topic_right(rights, what, topic)
 
+    def may_use_table(self, name: NodeId, what: str) -> bool:
+        """Whether a node may "read" or "write" keys of the hash table."""
+        rights = self._rights_of(name)
+        if rights is None:
+            return True
+        return rights.may_read_dht() if what == "read" else rights.may_write_dht()
+
 
 def _nowhere() -> tuple[str, ...]:
     return ()

@@ -77,7 +77,7 @@ class Surroundings(NamedTuple):
     """What a peer's certificate allows; None when it was not seen: whoever let it in saw it."""
     udp_of: Callable[[NodeId], UdpAddress | None] = _at_its_name  # where it takes datagrams
     clock: Callable[[], float] | None = None
-    """Reads the node's clock in the middle of a tick, for timestamps; None: there it stands."""
+    """Reads the clock in the middle of a tick, for timestamps of round trips; None: it stands."""
     overlay: str = ""
     authority: bytes = b""  # what tells overlays of one name apart; empty when insecure
 

@@ -8,6 +8,7 @@ import typer
 
 from nodes.cli.asking import NodeName, ask_each
 from nodes.cli.output import AsJson, Profile, counted, print_json, print_table
+from nodes.control import ControlError
 from nodes.peer_options import PeerOptions
 from nodes.settings import DEFAULT_PROFILE
 
@@ -98,7 +99,11 @@ def peer_options(*told: Any) -> PeerOptions:
 
 def brokers(node: NodeName = None, json: AsJson = False) -> None:
     """Show the brokers that a BDN of this machine lists."""
-    tables = ask_each(node, "bdn")
+    bdns = [one["name"] for one in ask_each(node, "status") if "bdn" in one["protocols"]]
+    if not bdns:
+        who = "no node of this machine is a BDN" if node is None else f"{node!r} is no BDN"
+        raise ControlError(f"{who}: start one with `overlay bdn`")
+    tables = [table for name in bdns for table in ask_each(name, "bdn")]
     if json:
         print_json({"bdns": tables})
         return

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nodes.cli.output import AsJson, Profile, print_json, print_table
+from nodes.cli.output import AsJson, Profile, complain, print_json, print_table
 from nodes.settings import DEFAULT_PROFILE
 
 if TYPE_CHECKING:
@@ -38,7 +38,10 @@ def discover(
     watch: Annotated[
         bool, typer.Option("--watch", help="Go on; tell when another broker is the better one.")
     ] = False,
-    timeout: Annotated[float, typer.Option(min=0.2, max=60, help="Seconds, at most.")] = 4.0,
+    timeout: Annotated[
+        float | None,
+        typer.Option(min=0.2, max=60, help="Seconds, at most.", show_default="discovery.timeout"),
+    ] = None,
     name: Annotated[str, typer.Option(help="Whose keys to use.")] = "",
     overlay: Annotated[str, typer.Option(help="The overlay's name, when insecure.")] = "",
     keys: Annotated[Path | None, typer.Option(help="Where keys lie.")] = None,
@@ -87,7 +90,10 @@ async def _once(finder: Finder) -> Broker:
 
 
 async def _watch(finder: Finder, json: bool) -> None:
+    from protocols.discovery import NoBrokerFound
+
     async with finder:
+        finder.node.listen((NoBrokerFound,), lambda end: complain(end.reason))
         async for move in finder.watch():
             _tell_move(move, json=json)
 
@@ -114,6 +120,7 @@ def _tell(found: Broker, *, explain: bool, json: bool) -> None:
                     "choosing": phases.choosing,
                     "pinging": phases.pinging,
                     "total": phases.total,
+                    "last_response": phases.last_response,
                 },
                 "asked": found.sources,
                 "attempts": found.attempts,
@@ -135,11 +142,10 @@ def _tell(found: Broker, *, explain: bool, json: bool) -> None:
 
 
 def _row(one: Candidate) -> tuple[str, ...]:
-    doubt = "" if one.plausible else " (impossible)"
     return (
         one.name,
         f"{one.address.host}:{one.address.port}",
-        _ms(one.estimated_delay) + doubt,
+        _estimate(one),
         f"{one.load_weight:.2f}",
         _ms(one.ping_p50),
         _ms(one.ping_least),
@@ -147,6 +153,12 @@ def _row(one: Candidate) -> tuple[str, ...]:
         f"{one.answered}/{one.pinged}",
         one.verdict,
     )
+
+
+def _estimate(one: Candidate) -> str:
+    if not one.plausible:
+        return f"{_ms(one.estimated_delay)} (impossible)"
+    return f"{one.estimated_delay * 1000:.2f} ± {one.delay_error * 1000:.2f} ms"
 
 
 def _facts(one: Candidate) -> dict[str, Any]:

@@ -48,6 +48,7 @@ def register(app: typer.Typer) -> None:
 
 def pub(
     topic: Annotated[str, typer.Argument(help="Where to publish: words parted by '/'.")],
+    texts: Annotated[Words, typer.Argument(help="Texts to publish, as by --message.")] = None,
     message: Annotated[
         Words, typer.Option("--message", "-m", help="A text to publish; repeatable.")
     ] = None,
@@ -100,11 +101,11 @@ def pub(
     from overlay.patterns import check_topic
 
     checked(check_topic, topic)
+    items = source([*(texts or ()), *(message or ())], file, count, size)
     own: dict[str, Any] = {"name": name, "zone": zone, "overlay": overlay, "keys": keys}
     own |= {"insecure": insecure, "bind": bind, "sets": sets}
     path = through_node(node, seed, own)
     config = {"reliability": reliability, "keep": keep, "linger": linger}
-    items = source(message, file, count, size)
     batches = paced(items, rate) if rate is not None else items
     started = time.monotonic()
     if path is not None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -29,7 +28,7 @@ from nodes.cli.topic_options import (
     own_peer,
     through_node,
 )
-from nodes.control import ControlError, follow, name_of
+from nodes.control import ControlError, ask, follow, name_of
 
 MOST_BYTES = 128 << 20  # the longest message, in base64
 SHOWN_BYTES = 64  # of a message that is no text, for people
@@ -89,7 +88,7 @@ def sub(
     checked(check_pattern, pattern)
     if raw and json:
         raise typer.BadParameter("say --raw or --json, not both", param_hint="--raw")
-    wanted = parse_replay(replay, time.time())
+    wanted = parse_replay(replay)
     own: dict[str, Any] = {"name": name, "zone": zone, "overlay": overlay, "keys": keys}
     own |= {"insecure": insecure, "bind": bind, "sets": sets}
     path = through_node(node, seed, own)
@@ -114,8 +113,20 @@ def sub(
         raise ControlError(str(error)) from None
 
 
-def parse_replay(text: str, now: float) -> tuple[int, float]:
-    """`all`, `10` (messages) or `30s`: as the fields of a Replay."""
+class Ago(NamedTuple):
+    """What was sent since so long ago: only a node knows what overlay time that is."""
+
+    seconds: float
+
+    def before(self, now: float) -> tuple[int, float]:
+        """The replay that it means at that overlay time."""
+        from protocols.topics.subscription import Replay
+
+        return Replay.since(now - self.seconds)
+
+
+def parse_replay(text: str) -> tuple[int, float] | Ago:
+    """`all`, `10` (messages) or `30s`: as the fields of a Replay, or how long ago."""
     from protocols.topics.subscription import Replay
 
     if not text:
@@ -125,7 +136,7 @@ def parse_replay(text: str, now: float) -> tuple[int, float]:
     if text.isascii() and text.isdigit() and len(text) < 10:
         return Replay.last(int(text))
     if found := re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?)([smhd])", text, re.ASCII):
-        return Replay.since(now - float(found[1]) * UNITS[found[2]])
+        return Ago(float(found[1]) * UNITS[found[2]])
     raise typer.BadParameter(
         f"{text!r}: say all, a number of messages, or a time like 30s, 5m, 2h, 1d",
         param_hint="--replay",
@@ -137,9 +148,10 @@ def parse_replay(text: str, now: float) -> tuple[int, float]:
 
 @contextmanager
 def from_node(
-    path: Path, pattern: str, replay: tuple[int, float], within: float | None
+    path: Path, pattern: str, wanted: tuple[int, float] | Ago, within: float | None
 ) -> Iterator[Iterator[Batch]]:
     """A node of this machine subscribes."""
+    replay = wanted.before(ask(path, "time")["now"]) if isinstance(wanted, Ago) else wanted
     told = follow(
         path, "sub", most=MOST_BYTES, silence=within, pattern=pattern, replay=tuple(replay)
     )
@@ -164,18 +176,17 @@ def from_own(
     seeds: Words,
     own: dict[str, Any],
     pattern: str,
-    replay: tuple[int, float],
+    wanted: tuple[int, float] | Ago,
     within: float | None,
 ) -> Iterator[Iterator[Batch]]:
     """A peer of its own subscribes."""
     from protocols.topics.subscription import Replay
 
-    with (
-        own_peer(seeds, own) as peer,
-        peer.subscribe(pattern, replay=Replay(*replay), timeout=within) as messages,
-    ):
-        _say_begun(pattern, peer.name)
-        yield _own_batches(messages)
+    with own_peer(seeds, own) as peer:
+        replay = wanted.before(peer.now()) if isinstance(wanted, Ago) else wanted
+        with peer.subscribe(pattern, replay=Replay(*replay), timeout=within) as messages:
+            _say_begun(pattern, peer.name)
+            yield _own_batches(messages)
 
 
 def _own_batches(messages: Any) -> Iterator[Batch]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from nodes.scenarios.discovery_flooder import Flooder, add_flooder
 from nodes.scenarios.discovery_world import (
     BDN,
+    LATENCY,
     SETTLED,
     Client,
     address_of,
@@ -30,6 +31,7 @@ from protocols.discovery import (
     DiscoverySettings,
     Usage,
 )
+from protocols.discovery.interface import Moment
 
 APART = 0.004  # s between the round trips of two brokers
 ASKING = DiscoverySettings(bdns=(BDN,))
@@ -138,7 +140,9 @@ def liar(stage: Stage) -> Scenario:
     start_brokers(stage, distances, "unconnected")
     distances["liar"] = 0.08
     idle = Usage(memory_total=1 << 40)
-    stage.start("liar", broker(BrokerSettings(bdns=(BDN,)), idle, clock=lambda now: now + lie))
+    stage.start(
+        "liar", broker(BrokerSettings(bdns=(BDN,)), idle, clock=lambda now: Moment(now + lie, 0.0))
+    )
     place(stage, "client", {"liar": 0.08})
     client = Client(stage, "client", ASKING)
     yield Pause(SETTLED)
@@ -147,6 +151,32 @@ def liar(stage: Stage) -> Scenario:
     assert found.winner.name == nearest(distances), (found.winner, lie)
     told = next(one for one in found.candidates if one.name == "liar")
     assert told.plausible == (lie in (0.03, 0.0)), told
+
+
+@scenario("discovery-visitor", nodes=5, both_worlds=False)
+def visitor(stage: Stage) -> Scenario:
+    """A client whose clock is minutes off estimates each delay within the error that it states."""
+    sim = simulator(stage)
+    distances = random_distances(stage, stage.size, APART)
+    stage.start("bdn", bdn())
+    for name, links in linked(list(distances), stage.rng.choice(("unconnected", "star"))).items():
+        off = stage.rng.uniform(-0.004, 0.004)
+        recipe = broker(
+            BrokerSettings(bdns=(BDN,), links=links), clock=lambda now: Moment(now, 0.004)
+        )
+        sim.add_node(name, recipe, offset=off)
+    place(stage, "client", distances)
+    client = Client(stage, "client", ASKING, offset=stage.rng.choice((-300.0, -0.3, 0.02, 300.0)))
+    yield Pause(SETTLED)
+    for _ in range(2):
+        yield client.discover()
+        assert client.found.winner.name == nearest(distances)
+        for one in client.found.candidates:
+            assert one.plausible, one
+            off = abs(one.estimated_delay - distances[one.name] / 2)
+            assert off <= one.delay_error + LATENCY, (off, one)
+            assert one.delay_error <= 0.03, one
+        yield Pause(0.1)
 
 
 @scenario("discovery-dead-responder", nodes=5, both_worlds=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -24,6 +24,7 @@ from protocols.discovery import (
     Requester,
     Usage,
 )
+from protocols.discovery.interface import Clock, own_clock
 
 BDN = f"bdn:{UDP_PORT}"
 SETTLED = 2.0  # s for advertisements, links and the first probes
@@ -65,7 +66,7 @@ def _add_bdn(host: Host, config: BdnSettings) -> None:
 def broker(
     config: BrokerSettings,
     usage: Usage | None = None,
-    clock: Callable[[float], float] | None = None,
+    clock: Clock = own_clock,
 ) -> Recipe:
     """A broker; with a clock of its own it may lie about when it answered."""
 
@@ -74,7 +75,7 @@ def broker(
             Broker,
             config,
             usage=lambda: usage or Usage(cpu=0.1, memory_total=1 << 30, memory_used=1 << 28),
-            clock=clock or (lambda now: now),
+            clock=clock,
         )
 
     return add
@@ -83,7 +84,9 @@ def broker(
 class Client:
     """A node that looks for brokers, and what it was told."""
 
-    def __init__(self, stage: Stage, name: NodeId, config: DiscoverySettings) -> None:
+    def __init__(
+        self, stage: Stage, name: NodeId, config: DiscoverySettings, *, offset: float = 0.0
+    ) -> None:
         self.stage = stage
         self.name = name
         self.ends: list[BrokerFound | NoBrokerFound] = []
@@ -97,7 +100,7 @@ class Client:
 
         self.config = config
         self.recipe: Recipe = add
-        stage.start(name, add)
+        simulator(stage).add_node(name, add, offset=offset)
 
     def discover(self) -> Until:
         """Begin; what to wait for."""

@@ -13,7 +13,10 @@ from overlay.errors import ConfigError
 from overlay.scenario import Script
 from overlay.sim import NetworkModel, Rule
 
-NOT_SCENARIOS = ("campaign", "registry", "running", "topic_history", "topic_world")
+NOT_SCENARIOS = (
+    *("campaign", "registry", "running", "topic_history", "topic_world"),
+    *("dht_world", "dht_federation"),
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,8 +34,9 @@ class Alarm:
 
     def ring(self) -> None:
         """Wake the sleeper now; one that is awake does not fall asleep before it has looked."""
-        self._wanted = True
-        self._move(-inf)
+        if not self._wanted:
+            self._wanted = True
+            self._move(-inf)
 
     def _move(self, at: float) -> None:
         self._until = at

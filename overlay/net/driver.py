@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -31,7 +31,7 @@ from overlay.net.effects import NetEffects
 from overlay.net.envelopes import Envelopes
 from overlay.net.inbound import Inbound
 from overlay.net.introduction import ASK_AGAIN, Introductions, remove_certificates
-from overlay.net.link import Link
+from overlay.net.link import Link, State
 from overlay.net.links import Links
 from overlay.net.listening import listen, open_router
 from overlay.net.memory import keep_freed
@@ -142,7 +142,7 @@ class Driver:
             on_refusal=self._count_refusal,
             on_removed=self.timers.forget,
         )
-        self.host.listen(ContactLearned, self._on_contact)
+        self.host.listen(ContactLearned, lambda told: self._believe(told.peer, told.endpoints))
         self._envelopes = Envelopes(
             self.name,
             self._trust,
@@ -153,7 +153,7 @@ class Driver:
             self.links.learn_identity,
             self.now,
         )
-        self._datagrams = Datagrams(
+        self.datagrams = Datagrams(
             lambda fd, ready: self._descriptors.watch(fd, lambda _: ready()),
             lambda fd: self._descriptors.unwatch((fd,)),
             self._envelopes.received,
@@ -163,7 +163,7 @@ class Driver:
         self._introductions = self._envelopes.introductions = Introductions(
             self.name,
             self._trust,
-            self._datagrams,
+            self.datagrams,
             self._reader,
             self.limits,
             lambda link, peer, key: self.links.introduced(link, peer, key, self.now()),
@@ -233,7 +233,7 @@ class Driver:
             if hasattr(self, "_inbound"):
                 self._inbound.close()
             self._router.close(linger=int(1000 * max(LAST_WORDS, self._stop_by - self.now())))
-        self._datagrams.close()
+        self.datagrams.close()
         self._descriptors.close()
         self.store.close()
         if not self.insecure:
@@ -269,7 +269,7 @@ class Driver:
         self.links.inbound = self._inbound
         self.yield_soon = self._inbound.end_intake
         self._bound = [
-            listen(router, self._datagrams, parse_endpoint(text), self._trust.certificate)
+            listen(router, self.datagrams, parse_endpoint(text), self._trust.certificate)
             for text in self.net.bind
         ]
         self._tell_where()
@@ -277,7 +277,7 @@ class Driver:
         self._descriptors.watch(self._inbound.monitor.fd, lambda _: self._inbound.read_monitor())
         self._inbound.read_monitor()
         self._shared.desk.answer()
-        self._datagrams.join(*self.host.groups)
+        self.datagrams.join(*self.host.groups)
 
     def _tell_where(self) -> None:
         self.endpoints = [str(one) for one in advertised(self._bound, self.net.advertise)]
@@ -290,13 +290,13 @@ class Driver:
     def start_instance(self, protocol: OverlayProtocol) -> None:
         """Start a protocol that was added to the host while the node runs."""
         self._learn_messages()
-        self._datagrams.join(*protocol.groups())
+        self.datagrams.join(*protocol.groups())
         self.call(self.host.launch, protocol)
 
     def remove_instance(self, protocol: OverlayProtocol) -> None:
         """Stop one protocol and forget its timers, and the groups that only it wanted."""
         self.call(self.host.remove, protocol)
-        self._datagrams.leave(*(one for one in protocol.groups() if one not in self.host.groups))
+        self.datagrams.leave(*(one for one in protocol.groups() if one not in self.host.groups))
 
     # -- waiting ------------------------------------------------------------------------------
 
@@ -355,7 +355,7 @@ class Driver:
 
     def _sweep(self, now: float) -> None:
         self._inbound.read_monitor()
-        if self._datagrams.look_around():
+        if self.datagrams.look_around():
             self._tell_where()
             self.host.announce(NetworkChanged(), now)
         self._sweep_at = now + SWEEP_EVERY
@@ -386,31 +386,37 @@ class Driver:
 
     # -- what hosts and applications ask for --------------------------------------------------
 
-    def call(self, command: Callable[..., T], *args: Any) -> T:
-        """Run a command on a protocol; an idle node sends what it caused at once."""
+    def call(self, command: Callable[..., T], *args: Any, gap: float | None = None) -> T:
+        """Run a command on a protocol; what it caused leaves at once, or with the next tick if the
+        last flush was less than `gap` seconds ago (None: `net.flush_gap`)."""
         try:
             return self.host.call(command, *args, now=self.now())
         finally:
-            self._after_call()
+            self._after_call(self.net.flush_gap if gap is None else gap)
 
-    def _after_call(self) -> None:
+    def at_tick_end(self, callback: Callable[[float], None]) -> None:
+        """Call back at the end of this tick; on an idle node that is now."""
+        self.host.at_tick_end(callback)
+        self._after_call(self.net.flush_gap)
+
+    def _after_call(self, gap: float) -> None:
         if self._in_tick or not self._ran or self._router.closed:
             return
         now = self.now()
-        if now - self._last_flush > self.net.flush_gap:
-            self._in_tick = True
-            try:
-                self._flush(now)
-            finally:
-                self._in_tick = False
-            if self._has_more():
-                self._alarm.ring()
-        else:
+        if now - self._last_flush <= gap:
+            self._alarm.ring()
+            return
+        self._in_tick = True
+        try:
+            self._flush(now)
+        finally:
+            self._in_tick = False
+        if self._has_more():
             self._alarm.ring()
 
     def cast(self, to: UdpAddress | Group, scope: Scope, msg: Message, reader: NodeId) -> None:
         """Sign, seal for a reader if one is named, and send one datagram."""
-        self._envelopes.cast(self._datagrams, to, scope, msg, reader)
+        self._envelopes.cast(self.datagrams, to, scope, msg, reader)
 
     def set_timer(self, instance: Instance, key: Hashable, at: float) -> None:
         """Set a timer, and wake the sleeper when it is the first."""
@@ -427,17 +433,13 @@ class Driver:
         if hasattr(self, "_inbound"):
             self._inbound.tallies = tallies
 
-    def join(self, group: Group) -> None:
-        """Take the datagrams of a multicast group."""
-        self._datagrams.join(group)
-
-    def leave(self, group: Group) -> None:
-        """Take them no more."""
-        self._datagrams.leave(group)
-
     def meet(self, endpoint: str) -> None:
         """Open a link to an address whose node's name is unknown; `PeerMet` tells it."""
         self.links.meet(parse_endpoint(endpoint))
+
+    def link(self, peer: NodeId) -> bool:
+        """Open a link to a peer, or keep it; True when it is open, else `LinkUp` will tell."""
+        return self.links.to(peer).state is State.OPEN
 
     def learn(self, peer: NodeId, endpoints: Sequence[str]) -> None:
         """Put a peer's addresses into the book."""
@@ -451,9 +453,6 @@ class Driver:
 
     def _count_refusal(self, who: str, error: RemoteProtocolError, count: int) -> None:
         self.refusals.add(who, error, self.now(), count)
-
-    def _on_contact(self, event: ContactLearned) -> None:
-        self._believe(event.peer, event.endpoints)
 
     def _believe(self, peer: NodeId, endpoints: Sequence[str]) -> None:
         try:
@@ -477,13 +476,15 @@ class Driver:
         mine = (self.overlay, self.name, self._life, tuple(self.endpoints), self._trust.certificate)
         return Hello(OLDEST_VERSION, VERSION, *mine)
 
-    def _stored(self, instance: Instance, token: Hashable) -> None:
-        self.host.stored(instance, token, self.now())
-        self._after_call()
+    def _stored(self, batch: Iterable[tuple[Instance, Hashable]]) -> None:
+        now = self.now()
+        for instance, token in batch:
+            self.host.stored(instance, token, now)
+        self._after_call(self.net.flush_gap)
 
     def status(self) -> DriverStatus:
         """What `overlay status` shows."""
-        counters = self.links.counters + self._datagrams.counts + self._inbound.counters
+        counters = self.links.counters + self.datagrams.counts + self._inbound.counters
         counters["messages to itself dropped"] = self.outbox.loopback_dropped
         return DriverStatus(
             name=self.name,

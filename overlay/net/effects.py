@@ -29,17 +29,19 @@ class NetEffects(HostEffects):
     def send(self, to: NodeId | Sequence[NodeId], msg: Message) -> None:
         """Queue on the link to each peer; a batch that is full leaves at once."""
         # First what most are: small, for a peer with a link, joining an open batch of this scope.
-        try:
-            writer = self._by_name[to].writer  # type: ignore[index]
-            size = self._with_payload[msg.__class__] + len(msg.payload)  # type: ignore[attr-defined]
-        except (KeyError, TypeError):  # no link, no such type, or a list of peers
-            pass
-        else:
-            left = writer.left - size
-            if left >= 0 and writer.scope is self._scope and size < self._inline:
-                writer.left = left
-                writer.push(msg)
-                return
+        base = self._with_payload.get(msg.__class__)
+        if base is not None:
+            try:
+                writer = self._by_name[to].writer  # type: ignore[index]
+            except (KeyError, TypeError):  # no link, or a list of peers
+                pass
+            else:
+                size = base + len(msg.payload)  # type: ignore[attr-defined]
+                left = writer.left - size
+                if left >= 0 and writer.scope is self._scope and size < self._inline:
+                    writer.left = left
+                    writer.push(msg)
+                    return
         if type(to) is str:
             self._driver.outbox.send(to, self._scope, msg)
         else:

@@ -51,6 +51,9 @@ HUNG_UP = "hung up before its Hello, or was cut off for a frame far over limits.
 
 
 NOBLOCK = int(zmq.NOBLOCK)  # arithmetic with zmq's own flags is slow
+POLLIN = int(zmq.POLLIN)
+EVENTS = zmq.EVENTS
+LOOKS = 3  # frames of a tick before which the ROUTER is asked whether there is one
 Part = bytes | memoryview
 
 
@@ -129,9 +132,15 @@ class Inbound:
     def drain(self, now: float) -> bool:
         """Take in what waits, up to the tick's cap or `enough`; True when more may wait."""
         left = self._net.tick_bytes
-        receive = self._router.recv
+        receive, look = self._router.recv, self._router.get
+        looks = LOOKS
         self.enough = False
         while left > 0 and not self.enough:
+            if looks:  # cheaper than an exception; behind many frames that one costs less
+                looks -= 1
+                if not int(look(EVENTS)) & POLLIN:
+                    self._end_sessions()
+                    return False
             try:
                 routing_id = receive(NOBLOCK)
             except zmq.Again:

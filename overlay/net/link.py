@@ -49,6 +49,7 @@ POLLIN = int(zmq.POLLIN)  # arithmetic with zmq's own flags is slow
 DOUBLINGS = 32  # of a pause at most: after a thousand the number would be no float any more
 EARLY = 64  # frames that are read, at most, before they can be handled
 LONGEST_TTL = 6_553_500  # ms: what a ZeroMQ ping can say
+COPIED_BELOW = 256 << 10  # bytes of a part: who sends it as it is wakes a thread of pyzmq's later
 FIRST_TURN = 0.2  # of net.connect_within: for each of several addresses, then twice as much
 
 _FRAME_START = bytes((FRAME_START,))
@@ -178,7 +179,7 @@ class Link(Lanes):
         self.endpoint = endpoint
         dealer = links.context.socket(zmq.DEALER)
         dealer.linger = 0
-        dealer.copy_threshold = links.limits.payload_inline  # larger parts are not copied
+        dealer.copy_threshold = COPIED_BELOW
         dealer.set(zmq.RECONNECT_IVL, -1)
         dealer.set(zmq.SNDHWM, links.net.link_frames)
         dealer.set(zmq.RCVHWM, links.net.link_frames)

@@ -393,6 +393,8 @@ class Links:
     def sweep(self, now: float) -> float:
         """Step every link and close idle ones; returns when something is due next."""
         due = now + 1.0
+        if self._tallies is not None:
+            self._tallies.look_for_drops(self)
         for link in [link for link, until in self._parting.items() if until <= now]:
             del self._parting[link]
             link.close(None, PARTING)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,7 +13,8 @@ from overlay.host import Instance, Kept
 if TYPE_CHECKING:
     from overlay.net.disk import Disk
 
-Stored = Callable[[Instance, Hashable], None]
+Stored = Callable[[Iterable[tuple[Instance, Hashable]]], None]
+"""Whose writes are on disk, and the tokens of each, in order."""
 
 
 class Write(NamedTuple):
@@ -63,8 +64,7 @@ class Store:
             self._wake = trio.Event()
             batch, self._waiting = self._waiting, []
             await self._commit([write for write, _, _ in batch])
-            for _, instance, token in batch:
-                self._stored(instance, token)
+            self._stored([(instance, token) for _, instance, token in batch])
             if not self._waiting:
                 self._idle.set()
 

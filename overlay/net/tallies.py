@@ -14,7 +14,7 @@ from overlay.host import DRIVER, Host
 from overlay.ids import NodeId
 from overlay.protocol import NODE_SCOPE, Group, Message, Scope, UdpAddress
 from overlay.tracing import Kind, Trace
-from overlay.tracing.kinds import CAST, HEARD, RECEIVED, SENT
+from overlay.tracing.kinds import CAST, DROPPED, HEARD, RECEIVED, SENT
 from overlay.wire.frames import FRAMEWORK_MESSAGES, FRAMEWORK_SCOPE
 from overlay.wire.sizes import Sizes
 
@@ -32,6 +32,7 @@ class Tallies:
         self._sizes = sizes
         self._protocols: dict[type[Message], str] = {}
         self._tags: dict[Any, type[Message]] = {}
+        self._dropped: dict[Link, tuple[int, int]] = {}  # of each link's two lanes, so far
 
     def sent(self, link: Link, runs: Runs, attached: Sequence[tuple[int, Any]], size: int) -> None:
         """A frame for that link is packed; its payloads that travel apart go by their place."""
@@ -71,6 +72,18 @@ class Tallies:
                     message=what.__name__,
                 ),
             )
+
+    def look_for_drops(self, links: Iterable[Link]) -> None:
+        """Tell what found the queues of links full since the last look."""
+        traces, seen, self._dropped = self._host.traces, self._dropped, {}
+        for link in links:
+            counts = (link.writer.dropped, link.dropped_bulk)
+            before = seen.get(link, (0, 0))
+            self._dropped[link] = counts
+            for lane, now, earlier in zip(("first", "bulk"), counts, before, strict=True):
+                if now > earlier and traces is not None:
+                    row = Trace(DROPPED, link.name or "", count=now - earlier, detail=lane)
+                    traces.take(DRIVER, NODE_SCOPE, row)
 
     def cast(self, to: UdpAddress | Group, scope: Scope, msg: Message, size: int) -> None:
         """A datagram left."""

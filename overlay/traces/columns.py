@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SLICE = 256  # rows between two breaths: others need the interpreter, too
+BREATH = 0.0005  # s: a pause of none gives the interpreter back before anybody else has it
 MICRO = 1_000_000
 
 Values: TypeAlias = dict[str, list[Any]]
@@ -24,7 +25,7 @@ def record_batch(rows: Sequence[Row], breathe: Callable[[float], None] = sleep) 
     values: Values = {name: [] for name in NAMES}
     for start in range(0, len(rows), SLICE):
         _extend(values, rows[start : start + SLICE])
-        breathe(0.0)
+        breathe(BREATH)
     schema = arrow_schema()
     arrow = pyarrow()
     columns = [arrow.array(values[field.name], type=field.type) for field in schema]
@@ -32,24 +33,22 @@ def record_batch(rows: Sequence[Row], breathe: Callable[[float], None] = sleep) 
 
 
 def _extend(values: Values, rows: Sequence[Row]) -> None:
-    records = [row.record for row in rows]
-    places = [row.place for row in rows]
-    clocks = [row.clock for row in rows]
+    numbers, moments, clocks, places, protocols, scopes, weights, records = zip(*rows, strict=True)
     # Rounded before they are added: a float has no room for microseconds and an epoch of today.
-    times = [round(row.at * MICRO) for row in rows]
+    times = [round(at * MICRO) for at in moments]
     offsets = [None if clock is None else round(clock[0] * MICRO) for clock in clocks]
     times = [at + offset if offset else at for at, offset in zip(times, offsets, strict=True)]
     for name, column in (
         ("version", [VERSION] * len(rows)),
         ("time", times),
-        ("row", [row.number for row in rows]),
+        ("row", numbers),
         ("node", [place.node or None for place in places]),
         ("life", [place.life for place in places]),
         ("zone", [place.zone or None for place in places]),
         ("offset", offsets),
         ("clock_error", [None if clock is None else round(clock[1] * MICRO) for clock in clocks]),
-        ("protocol", [row.protocol for row in rows]),
-        ("scope", [row.scope or None for row in rows]),
+        ("protocol", protocols),
+        ("scope", [scope or None for scope in scopes]),
         ("kind", [record.kind.name for record in records]),
         ("message", [record.message or None for record in records]),
         ("peer", [record.peer or None for record in records]),
@@ -64,9 +63,9 @@ def _extend(values: Values, rows: Sequence[Row]) -> None:
         ("detail", [record.detail or None for record in records]),
         ("key", [record.key or None for record in records]),
         ("value", [record.value for record in records]),
-        ("weight", [row.weight for row in rows]),
+        ("weight", weights),
     ):
-        values[name] += column
+        values[name].extend(column)
 
 
 def _origin(record: Trace, place: Place) -> str | None:

@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from overlay.traces.columns import record_batch
 from overlay.traces.config import TraceSettings
 from overlay.traces.rows import RowBuffer
 from overlay.traces.schema import pyarrow
@@ -22,6 +23,7 @@ from overlay.traces.writer import TraceWriter, earlier_files
 
 log = logging.getLogger("overlay.traces")
 
+START_AFTER = 1.0  # s: the buffer holds what happens meanwhile
 WRITE_ROWS = 20_000  # at most in one batch: a few megabytes
 
 
@@ -99,8 +101,9 @@ class Recorder:
     def _run(self) -> None:
         try:
             # Not at once: it takes a third of a second, which a node that starts needs itself.
-            self._stop.wait(self._settings.flush_every)
+            self._wake.wait(START_AFTER)
             pyarrow()
+            record_batch(())  # its first use takes as long as thousands of rows
             self._recover()
             self.ready.set()
             while not self._stop.is_set():

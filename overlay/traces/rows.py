@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 from zlib import crc32
 
 from overlay.host import Host
@@ -30,24 +30,16 @@ class Place(NamedTuple):
     zone: str
 
 
-class Row(NamedTuple):
-    """One row as it is taken; seconds, and the node's own clock."""
-
-    number: int
-    at: float
-    clock: tuple[float, float] | None  # offset and error of overlay time
-    place: Place
-    protocol: str
-    scope: str
-    weight: int
-    record: Trace
+Row: TypeAlias = tuple[int, float, "tuple[float, float] | None", Place, str, str, int, Trace]
+"""Number, time of the node's clock, offset and error of overlay time, place, protocol, scope,
+weight, record; a plain tuple, since making a named one takes five times as long."""
 
 
 class RowBuffer:
     """A bounded queue between nodes and one writer; what finds it full is counted."""
 
     def __init__(self, capacity: int, wake: Callable[[], None]) -> None:
-        self.wake = wake  # called with each row while a quarter of the buffer waits
+        self.wake = wake  # called when a quarter of the buffer waits
         self.wake_at = capacity // WAKE_AT
         self.rows: deque[Row] = deque()  # appended by nodes, emptied by the writer's thread
         self.capacity = capacity
@@ -90,38 +82,39 @@ class NodeTraces:
     def begin(self) -> None:
         """Say from when on, and how much, is recorded."""
         name, one_of = self.level.name.lower(), float(self.sample)
-        self._put(RECORDER, NODE_SCOPE, Trace(LEVEL_SET, detail=name, value=one_of), 1)
+        self.take(RECORDER, NODE_SCOPE, Trace(LEVEL_SET, detail=name, value=one_of))
 
     def take(self, protocol: str, scope: str, record: Trace) -> None:
         """Keep a row, unless its level is not recorded; never waits, and never fails."""
         if record.kind.level > self.level:
             return
-        if self.sample == 1:
-            self._put(protocol, scope, record, 1)
-        elif weight := self._weight(record):
-            self._put(protocol, scope, record, weight)
-
-    def _put(self, protocol: str, scope: str, record: Trace, weight: int) -> None:
+        weight = 1 if self.sample == 1 else self._weight(record)
+        if not weight:
+            return
         buffer = self._buffer
-        if len(buffer.rows) >= buffer.wake_at:
+        waiting = len(buffer.rows)
+        if waiting == buffer.wake_at:
             buffer.wake()
-            if len(buffer.rows) >= buffer.capacity:
-                buffer.taken += 1
-                buffer.dropped += 1
-                self._untold += 1
-                return
+        if waiting >= buffer.capacity:
+            buffer.taken += 1
+            buffer.dropped += 1
+            self._untold += 1
+            return
         if self._untold:
             count, self._untold = self._untold, 0
-            self._put(RECORDER, NODE_SCOPE, Trace(ROWS_DROPPED, count=count), 1)
+            self.take(RECORDER, NODE_SCOPE, Trace(ROWS_DROPPED, count=count))
         at = self._clock()
         if not 0.0 <= at - self._overlay_at < CLOCK_EVERY:
-            self._overlay_at = at
-            clock = self._host.overlay_clock
-            self._overlay = None if clock is None else clock(at)
+            self._read_clock(at)
         buffer.taken += 1
         buffer.rows.append(
-            Row(buffer.taken, at, self._overlay, self._place, protocol, scope, weight, record)
+            (buffer.taken, at, self._overlay, self._place, protocol, scope, weight, record)
         )
+
+    def _read_clock(self, at: float) -> None:
+        self._overlay_at = at
+        clock = self._host.overlay_clock
+        self._overlay = None if clock is None else clock(at)
 
     def _weight(self, record: Trace) -> int:
         """How many rows it stands for; 0: it is left out.

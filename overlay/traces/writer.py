@@ -46,7 +46,7 @@ class TraceWriter:
             return
         if self._settings.least_free:
             self._check_disk()
-        hour = int(rows[0].at) // HOUR
+        hour = int(rows[0][1]) // HOUR
         if self._spool is not None and hour != self._hour:
             self.rotate()
         if self._spool is None:

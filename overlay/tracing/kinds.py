@@ -65,9 +65,9 @@ REFUSED = Kind(
 )
 DROPPED = Kind(
     "dropped",
-    DELIVERY,
-    "this node dropped messages for `peer`: a queue was full",
-    {"detail": "reason", "count": "messages"},
+    MESSAGES,
+    "this node dropped messages for `peer` in the last second: a queue was full",
+    {"detail": "which lane: `first` or `bulk`", "count": "messages"},
 )
 
 # -- members of a zone (scope: the zone whose members they are) ----------------------------------
@@ -291,7 +291,7 @@ DISCOVERY_RESPONSE = Kind(
     "discovery-response",
     DELIVERY,
     "the broker `peer` answered",
-    {"duration": "since it began", "value": "s, one-way delay as estimated"},
+    {"duration": "since it began"},
     flow=True,
 )
 DISCOVERY_PING = Kind(

@@ -30,7 +30,7 @@ How few say how much, on a LAN of n members of one zone:
   or an unknown one is heard.
 - Fallbacks where multicast is blocked: seeds, which do not wait for anybody; after
   `fallback_after` the last known peers of the same overlay, authority and zone, and `NobodyFound`,
-  at which others (mDNS, discovery nodes) may `suggest` candidates.
+  at which mDNS may `suggest` candidates, and BDNs are asked for brokers to meet.
 
 Bounds: `parallel` candidates in trial and `waiting` in the queue, at most half of them of one
 host; beacons of one name and of one host, and answers, per second; 256 buckets; 8 open queries;

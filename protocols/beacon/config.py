@@ -40,7 +40,7 @@ class BeaconSettings(Settings, frozen=True, kw_only=True):
         float, bounded("s", 0, 600, "before the first query of who was given addresses to join")
     ] = 2.0
     fallback_after: Annotated[
-        float, bounded("s", 0.05, 600, "nobody answered: try last known peers, and mDNS")
+        float, bounded("s", 0.05, 600, "nobody answered: last known peers, mDNS, BDNs")
     ] = 0.5
     parallel: Annotated[
         int, bounded("peers", 2, 64, "candidates of the own zone tried at once: some may be dead")

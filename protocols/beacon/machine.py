@@ -133,7 +133,7 @@ class Beacon(OverlayProtocol):
         return f"{self._overlay}#{self._authority.hex()}"
 
     def suggest(self, peer: NodeId, who: Presence, how: str, now: float) -> None:
-        """Hear of a node in another way: from mDNS, or from a discovery node.
+        """Hear of a node in another way, as mDNS.
 
         Nobody vouches for it, so it is a candidate like any other.
         """

@@ -18,9 +18,10 @@ other two; in one scope it is not both a broker and a BDN, since both take reque
 | 169 | Probe            | a BDN measures its brokers       | ProbeReply                    |
 | 170 | ProbeReply       | a Probe arrived                  | is the broker's distance      |
 | 171 | BrokerLink       | brokers are linked, and regularly| hands requests on to it       |
+| 172 | Hold             | a BDN may hand requests there    | does nothing: the link is used|
 
-Over links go Inject and BrokerLink; everything else is a datagram, signed by the driver, and sealed
-where its reader is known; pings and probes are not sealed: they hold nothing.
+Over links go Inject, BrokerLink and Hold; everything else is a datagram, signed by the driver, and
+sealed where its reader is known; pings and probes are not sealed: they hold nothing.
 
 **When collecting ends** (§9 leaves it to the timeout). Who takes a request on tells to whom it was
 handed: a BDN in its RequestAck, a broker in its Response. So the requester knows whom it waits for,
@@ -42,6 +43,10 @@ The same attempt twice is a duplicate: acknowledged by a BDN, and nothing else.
 BDN or broker hands a request on only with a cookie that it sent to that address before, which costs
 the first request one round trip more. A broker that is asked directly answers at once, with no more
 than twice the bytes of the (padded) request.
+
+**Time.** Every answer tells overlay time, and how far that may be off. All of them were told after
+the request left and before they arrived, so together they tell a visitor, whose clock may show
+anything, what overlay time it is: see `timing`. A delay is estimated with its error from that.
 
 **A liar** may claim any timestamp and load: an impossible delay ranks last, and pings decide.
 

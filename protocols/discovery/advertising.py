@@ -81,7 +81,7 @@ class Advertiser:
 
     def changed(self, now: float) -> None:
         """What the advertisement says has changed: tell everybody soon."""
-        self._sequence = max(self._sequence + 1, int(max(0.0, self._clock(now)) * 1000))
+        self._sequence = max(self._sequence + 1, int(max(0.0, self._clock(now).time) * 1000))
         self._published = now + SETTLE
         for desk in self._desks.values():
             desk.due = min(desk.due, now + SETTLE)

@@ -149,6 +149,7 @@ class Asking:
         self, round_: Round, origin: Origin, ack: RequestAck, known: Known, now: float
     ) -> None:
         """Somebody took the request on, wants proof of our address, or refused."""
+        round_.hear_time(origin.address, ack, origin.arrived_at)
         asked = round_.asked.get(origin.address)
         if asked is None:
             if ack.status != "prove" or not round_.by_group or not self._may_prove(round_):
@@ -260,7 +261,11 @@ class Asking:
     def why_nobody(self, round_: Round, known: Known) -> str:
         """One line for people."""
         seconds = f"within {self._config.timeout:g} s"
-        refusals = [f"{one.what}: {one.refused}" for one in round_.asked.values() if one.refused]
+        refusals = [
+            f"{one.what}: {one.refused}"
+            for one in round_.asked.values()
+            if one.refused not in ("", SILENT)
+        ]
         taken = [one.what for one in round_.accepted]
         if taken:
             return f"no broker answered {seconds}, though {', '.join(taken)} passed the request on"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from math import inf
 from random import Random
 from typing import ClassVar, Literal, TypeAlias
 
@@ -20,14 +21,16 @@ from overlay.protocol import (
     OverlayProtocol,
     UdpAddress,
 )
+from overlay.rates import RateLimit
 from protocols.discovery.config import BdnSettings, parse_group
 from protocols.discovery.credentials import Cookies, digests_of, in_realms, proves_any
 from protocols.discovery.events import BrokerDelisted, BrokerListed
-from protocols.discovery.interface import MayBe, anybody
+from protocols.discovery.interface import Clock, MayBe, anybody, own_clock
 from protocols.discovery.messages import (
     Advertisement,
     AdvertisementAck,
     BdnAnnouncement,
+    Hold,
     Inject,
     Probe,
     ProbeReply,
@@ -35,12 +38,14 @@ from protocols.discovery.messages import (
     RequestAck,
     Where,
 )
-from protocols.discovery.rates import RateLimit, RecentRequests
+from protocols.discovery.recent import RecentRequests
 from protocols.discovery.registry import Registry
 
 ANNOUNCE = "announce"
 PROBE = "probe"
 EXPIRE = "expire"
+HOLD = "hold"
+HOLD_SOON = 1.0  # s after a change: by then new brokers are measured, and others came, too
 EXPIRE_EVERY = 1.0  # s between looks for ended leases
 PROBE_TICK = 0.05  # s, at least, between two batches of probes
 MOST_PAUSE = 20.0  # s; one probe at the lowest rate
@@ -65,6 +70,7 @@ class BdnCounts(msgspec.Struct):
     injections: int = 0
     rate_limited: int = 0
     probes: int = 0
+    held: int = 0  # words that keep links open
 
 
 class Bdn(OverlayProtocol):
@@ -73,7 +79,7 @@ class Bdn(OverlayProtocol):
     name: ClassVar[str] = "bdn"
     messages: ClassVar[tuple[type[Message], ...]] = (
         *(Advertisement, AdvertisementAck, BdnAnnouncement, Request, RequestAck),
-        *(Inject, Probe, ProbeReply),
+        *(Inject, Probe, ProbeReply, Hold),
     )
     emits: ClassVar[tuple[type[Event], ...]] = (BrokerListed, BrokerDelisted, ContactLearned)
 
@@ -86,10 +92,12 @@ class Bdn(OverlayProtocol):
         rng: Random,
         config: BdnSettings,
         *,
+        clock: Clock = own_clock,
         may_be: MayBe = anybody,
     ) -> None:
         super().__init__(me, effects, rng, config)
         self.counts = BdnCounts()
+        self._clock = clock
         self._may_be = may_be
         self._registry = Registry(config.capacity)
         self._cookies = Cookies(rng)
@@ -99,6 +107,7 @@ class Bdn(OverlayProtocol):
         self._plan_digests = b""
         self._plan_until: float | None = None  # None: make another one
         self._next_batch = 0.0  # of probes, at the earliest
+        self._hold_at = inf
 
     def datagram_handlers(self) -> Mapping[type[Message], DatagramHandler]:
         """Everything but the injections, which leave over links."""
@@ -161,6 +170,7 @@ class Bdn(OverlayProtocol):
             self._arm_probes(now)
         if changed:
             self._plan_until = None
+            self._hold_within(HOLD_SOON, now)
             self.effects.emit(ContactLearned(told.name, told.endpoints))
         return "stored", ""
 
@@ -195,15 +205,15 @@ class Bdn(OverlayProtocol):
             msg.proof, config.credentials, msg.id, origin.name
         ):
             self.counts.refused += 1
-            self._ack(origin, RequestAck(msg.id, msg.attempt, "credentials"))
+            self._ack(origin, RequestAck(msg.id, msg.attempt, "credentials"), now)
         elif config.realms and not in_realms(config.realms, msg.realm, origin.address):
             self.counts.refused += 1
-            self._ack(origin, RequestAck(msg.id, msg.attempt, "refused"))
+            self._ack(origin, RequestAck(msg.id, msg.attempt, "refused"), now)
         elif not self._cookies.holds(msg.cookie, origin.name, origin.address, now):
             # One datagram with a false address must not make a network of brokers answer there.
             self.counts.challenged += 1
             cookie = self._cookies.make(origin.name, origin.address, now)
-            self._ack(origin, RequestAck(msg.id, msg.attempt, "prove", cookie))
+            self._ack(origin, RequestAck(msg.id, msg.attempt, "prove", cookie), now)
         else:
             self._propagate(origin, msg, now)
 
@@ -222,7 +232,7 @@ class Bdn(OverlayProtocol):
             self.effects.send(targets, Inject(origin.name, request))
         digests = self._plan_digests if targets is self._plan else digests_of(targets)
         accepted = RequestAck(msg.id, msg.attempt, "accepted", total=len(targets), injected=digests)
-        self._ack(origin, accepted)
+        self._ack(origin, accepted, now)
 
     def _make_plan(self, now: float) -> None:
         until = self._plan_until
@@ -232,8 +242,26 @@ class Bdn(OverlayProtocol):
             self._plan_digests = digests_of(self._plan)
             self._plan_until = now + self.config.replan
 
-    def _ack(self, origin: Origin, ack: RequestAck) -> None:
-        self.effects.cast(origin.address, ack, origin.name)
+    def _ack(self, origin: Origin, ack: RequestAck, now: float) -> None:
+        time, error = self._clock(now)
+        told = msgspec.structs.replace(ack, sent_at=time, error=error)
+        self.effects.cast(origin.address, told, origin.name)
+
+    # -- links ----------------------------------------------------------------------------------
+
+    def _hold(self, now: float) -> None:
+        """Keep links open to those that requests are handed to (§2): they would close when idle."""
+        self._make_plan(now)
+        held = self._plan[: self.config.held_links]
+        if held:
+            self.counts.held += len(held)
+            self.effects.send(held, Hold())
+        self._hold_within(self.config.hold_every, now, anew=True)
+
+    def _hold_within(self, seconds: float, now: float, *, anew: bool = False) -> None:
+        if self.config.held_links and (anew or now + seconds < self._hold_at):
+            self._hold_at = now + seconds
+            self.effects.set_timer(HOLD, self._hold_at)
 
     def _admits(self, origin: Origin, now: float) -> bool:
         admitted = self._rates.admits(origin.address.host, now)
@@ -268,6 +296,7 @@ class Bdn(OverlayProtocol):
         first = listed is not None and listed.rtt is None
         if self._registry.answered(origin.name, msg.nonce, origin.arrived_at) and first:
             self._plan_until = None
+            self._hold_within(HOLD_SOON, now)
 
     # -- life -----------------------------------------------------------------------------------
 
@@ -289,13 +318,16 @@ class Bdn(OverlayProtocol):
         """Announce this BDN to the brokers that hear multicast."""
         self._announce(now)
         self.effects.set_timer(EXPIRE, now + EXPIRE_EVERY)
+        self._hold_within(self.config.hold_every, now)
 
     def on_timer(self, key: Hashable, now: float) -> None:
-        """Announce, probe, or forget."""
+        """Announce, probe, keep links open, or forget."""
         if key == ANNOUNCE:
             self._announce(now)
         elif key == PROBE:
             self._probe(now)
+        elif key == HOLD:
+            self._hold(now)
         else:
             self._expire(now)
             self.effects.set_timer(EXPIRE, now + EXPIRE_EVERY)

@@ -7,6 +7,7 @@ from random import Random
 from typing import ClassVar
 
 import msgspec
+from msgspec.structs import replace
 
 from overlay.errors import InvariantViolation, RemoteProtocolError
 from overlay.ids import NodeId
@@ -22,6 +23,7 @@ from overlay.protocol import (
     OverlayProtocol,
     UdpAddress,
 )
+from overlay.rates import RateLimit
 from overlay.tracing import Level, Trace, flow_number
 from overlay.tracing.kinds import DISCOVERY_HANDLED
 from protocols.discovery.advertising import Advertiser
@@ -41,6 +43,7 @@ from protocols.discovery.messages import (
     AdvertisementAck,
     BdnAnnouncement,
     BrokerLink,
+    Hold,
     Inject,
     Ping,
     Pong,
@@ -52,7 +55,7 @@ from protocols.discovery.messages import (
     Usage,
     Where,
 )
-from protocols.discovery.rates import RateLimit, RecentRequests
+from protocols.discovery.recent import RecentRequests
 
 GREET = "greet"  # the next word to all neighbours
 AMPLIFICATION = 2  # times the request, for an address that has proven nothing
@@ -93,7 +96,7 @@ class Broker(OverlayProtocol):
     name: ClassVar[str] = "broker"
     messages: ClassVar[tuple[type[Message], ...]] = (
         *(Advertisement, AdvertisementAck, BdnAnnouncement, Request, RequestAck, Inject),
-        *(Response, Ping, Pong, Probe, ProbeReply, BrokerLink),
+        *(Response, Ping, Pong, Probe, ProbeReply, BrokerLink, Hold),
     )
     emits: ClassVar[tuple[type[Event], ...]] = (Advertised, AdvertisementChanged)
 
@@ -129,7 +132,11 @@ class Broker(OverlayProtocol):
 
     def message_handlers(self) -> Mapping[type[Message], Handler]:
         """What comes over links."""
-        return {Inject: self._on_inject, BrokerLink: self._on_broker_link}
+        return {
+            Inject: self._on_inject,
+            BrokerLink: self._on_broker_link,
+            Hold: self._on_hold,
+        }
 
     def datagram_handlers(self) -> Mapping[type[Message], DatagramHandler]:
         """What comes as datagrams."""
@@ -167,24 +174,24 @@ class Broker(OverlayProtocol):
         if not self._admits(origin, now):
             return
         self.counts.requests += 1
-        request = msgspec.structs.replace(
-            msg, address=Where(*origin.address), cookie=b"", padding=b""
-        )
+        request = replace(msg, address=Where(*origin.address), cookie=b"", padding=b"")
         others = [name for name in self.neighbours() if name != origin.name]
+        time, error = self._clock(now)
+        ack = RequestAck(msg.id, msg.attempt, "accepted", sent_at=time, error=error)
         if self._cookies.holds(msg.cookie, origin.name, origin.address, now):
             if self._forwarded.is_new(origin.name, msg.id, msg.attempt):
                 self._forward(others, Inject(origin.name, request))
-            accepted = RequestAck(
-                msg.id, msg.attempt, "accepted", total=len(others), injected=digests_of(others)
-            )
+            firm = self._firm(others)
+            accepted = replace(ack, total=len(firm), injected=digests_of(firm))
             self.effects.cast(origin.address, accepted, origin.name)
-            self._answer(origin.name, request, self._firm(others), now)
+            self._answer(origin.name, request, firm, now)
             return
         if others:
             self.counts.challenged += 1
             cookie = self._cookies.make(origin.name, origin.address, now)
-            asked = RequestAck(msg.id, msg.attempt, "prove", cookie)
-            self.effects.cast(origin.address, asked, origin.name)
+            self.effects.cast(
+                origin.address, replace(ack, status="prove", cookie=cookie), origin.name
+            )
         self._answer(origin.name, request, [], now, most=AMPLIFICATION * len(encoded(msg)))
 
     def _on_inject(self, src: NodeId, msg: Inject, now: float) -> None:
@@ -211,9 +218,12 @@ class Broker(OverlayProtocol):
                 )
             )
         others = [name for name in self.neighbours() if name not in (src, msg.requester)]
-        self._forward(others, msgspec.structs.replace(msg, hops=msg.hops + 1))
+        self._forward(others, replace(msg, hops=msg.hops + 1))
         if msg.requester != self.me:
             self._answer(msg.requester, request, self._firm(others), now)
+
+    def _on_hold(self, src: NodeId, msg: Hold, now: float) -> None:
+        """A BDN keeps its link open: there is nothing to do."""
 
     def _forward(self, others: list[NodeId], inject: Inject) -> None:
         if others:
@@ -243,10 +253,11 @@ class Broker(OverlayProtocol):
             self.counts.duplicates += 1
             return
         config = self.config
+        time, error = self._clock(now)
         response = Response(
             request.id,
             request.attempt,
-            self._clock(now),
+            time,
             self._usage(),
             self._here()[:4],
             config.logical,
@@ -254,6 +265,7 @@ class Broker(OverlayProtocol):
             config.institution,
             digests_of(forwarded),
             alone=not self.neighbours(),
+            error=error,
         )
         if most is not None and len(encoded(response)) > most:
             self.counts.too_small += 1

@@ -13,11 +13,13 @@ from statistics import median
 import msgspec
 
 from overlay.ids import NodeId
+from overlay.intervals import Interval
 from overlay.protocol import UdpAddress
 from protocols.discovery.config import DiscoverySettings
 from protocols.discovery.events import Candidate
 from protocols.discovery.messages import Response, Usage
 from protocols.discovery.pinging import Target
+from protocols.discovery.timing import Word, estimate
 
 MANY_CONNECTIONS = 100  # that halve this part of the weight
 MANY_LINKS = 4
@@ -29,9 +31,14 @@ class Heard(msgspec.Struct):
     name: NodeId
     address: UdpAddress
     response: Response
-    delay: float  # one way, by the timestamp
     elapsed: float  # since the attempt that it answers was sent: no delay is longer
     arrived_at: float
+
+    @property
+    def word(self) -> Word:
+        """What it told of the time."""
+        told = self.response
+        return Word(self.arrived_at - self.elapsed, told.sent_at, told.error, self.arrived_at)
 
 
 def load_weight(usage: Usage, most_memory: int, config: DiscoverySettings) -> float:
@@ -49,8 +56,8 @@ def load_weight(usage: Usage, most_memory: int, config: DiscoverySettings) -> fl
     return sum(w * m for w, m in zip(weights, metrics, strict=True)) / sum(weights)
 
 
-def rank(heard: Iterable[Heard], config: DiscoverySettings, clock_error: float) -> list[Candidate]:
-    """All candidates, the best for the target set first.
+def rank(heard: Iterable[Heard], config: DiscoverySettings, offset: Interval) -> list[Candidate]:
+    """All candidates, the best for the target set first; `offset` is overlay time less our clock.
 
     Who claims a delay that cannot be gets the worst that can: a liar must not push others out.
     """
@@ -58,8 +65,8 @@ def rank(heard: Iterable[Heard], config: DiscoverySettings, clock_error: float) 
     most_memory = max((one.response.usage.memory_total for one in responses), default=0)
     ranked = []
     for one in responses:
-        plausible = -clock_error <= one.delay <= one.elapsed + clock_error
-        delay = max(0.0, one.delay) if plausible else max(0.0, one.elapsed)
+        told = estimate(one.word, offset)
+        delay = told.delay if told.plausible else max(0.0, one.elapsed)
         closeness = 1.0 / (1.0 + delay / config.delay_scale)
         weight = load_weight(one.response.usage, most_memory, config)
         score = config.delay_share * closeness + (1.0 - config.delay_share) * weight
@@ -69,9 +76,9 @@ def rank(heard: Iterable[Heard], config: DiscoverySettings, clock_error: float) 
                 one.address,
                 one.response.endpoints,
                 one.response.usage,
-                one.delay,
-                clock_error,
-                plausible,
+                told.delay,
+                told.error,
+                told.plausible,
                 weight,
                 score,
                 region=one.response.region,

@@ -14,6 +14,7 @@ from overlay.protocol import Origin, UdpAddress
 from protocols.discovery.choosing import Heard
 from protocols.discovery.credentials import digest_of, split_digests
 from protocols.discovery.messages import DIGEST_BYTES, MOST_DIGESTS, RequestAck, Response
+from protocols.discovery.timing import Word
 
 MOST_AWAITED = 10_000  # digests kept; more are counted as unnamed
 
@@ -53,10 +54,17 @@ class Round:
         self._awaited: dict[bytes, None] = {}
         self._heard_digests: dict[bytes, None] = {}
         self._unnamed = 0
+        self._told: dict[UdpAddress, Word] = {}  # the time, in acknowledgements
         self._news = False
         self._slowest_ack = 0.0
 
     # -- what arrives -----------------------------------------------------------------------------
+
+    def hear_time(self, who: UdpAddress, ack: RequestAck, now: float) -> None:
+        """A BDN or broker told the time; the first that each tells is the closest bound."""
+        if ack.sent_at is not None and who in self.asked and who not in self._told:
+            asked = self.sent_at.get(ack.attempt, self.began)
+            self._told[who] = Word(asked, ack.sent_at, ack.error, now)
 
     def take_ack(self, asked: Asked, ack: RequestAck, now: float) -> None:
         """A BDN or broker took the request on."""
@@ -67,7 +75,7 @@ class Round:
         self._await(ack.injected)
         self._unnamed = max(self._unnamed, ack.total - len(ack.injected) // DIGEST_BYTES)
 
-    def take(self, origin: Origin, response: Response, delay: float, now: float) -> None:
+    def take(self, origin: Origin, response: Response, now: float) -> None:
         """A broker answered; a second answer of it changes nothing."""
         name = origin.name
         self._await(response.forwarded)
@@ -77,7 +85,7 @@ class Round:
         if name in self.heard:
             return
         elapsed = now - self.sent_at.get(response.attempt, self.began)
-        self.heard[name] = Heard(name, origin.address, response, delay, elapsed, now)
+        self.heard[name] = Heard(name, origin.address, response, elapsed, now)
         self._heard_digests[digest_of(name)] = None
         self._news = True
         self.lossy |= response.attempt > self.first_attempt
@@ -86,6 +94,10 @@ class Round:
         for digest in split_digests(digests):
             if len(self._awaited) < MOST_AWAITED:
                 self._awaited[digest] = None
+
+    def words(self) -> list[Word]:
+        """All that was told of the time: by each broker, whose time counts, and by each BDN."""
+        return [*(one.word for one in self.heard.values()), *self._told.values()]
 
     # -- what is known ----------------------------------------------------------------------------
 

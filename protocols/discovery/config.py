@@ -84,9 +84,6 @@ class DiscoverySettings(Settings, frozen=True, kw_only=True):
     delay_share: Annotated[
         float, bounded("share", 0, 1, "of the estimated delay against the load, for the target set")
     ] = 0.7
-    clock_error: Annotated[
-        float, bounded("s", 0, 10, "± of all clocks, where no time service knows better (§5)")
-    ] = 0.02
     delay_scale: Annotated[
         float, bounded("s", 0.0001, 10, "a delay that halves the score; the clocks' error is 1-20")
     ] = 0.02
@@ -231,6 +228,13 @@ class BdnSettings(Settings, frozen=True, kw_only=True):
     remembered: Annotated[
         int, bounded("requests", 1, 1_000_000, "that are not propagated twice")
     ] = 10_000
+    held_links: Annotated[
+        int,
+        bounded("brokers", 0, 4096, "to which links stay open: opening one takes 5 round trips"),
+    ] = 128
+    hold_every: Annotated[
+        float, bounded("s", 0.5, 3600, "a word on each of them; less than net.idle_close (60)")
+    ] = 20.0
     source_rate: Annotated[
         float, bounded("1/s", 1, 1e6, "requests and advertisements of one address")
     ] = 200.0

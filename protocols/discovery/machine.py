@@ -10,6 +10,7 @@ import msgspec
 
 from overlay.errors import InvariantViolation, LocalProtocolError, RemoteProtocolError
 from overlay.ids import NodeId
+from overlay.intervals import Interval
 from overlay.protocol import (
     ContactLearned,
     DatagramHandler,
@@ -20,8 +21,8 @@ from overlay.protocol import (
     OverlayProtocol,
     UdpAddress,
 )
-from overlay.tracing import Trace, flow_number
-from overlay.tracing.kinds import DISCOVERY_BEGAN, DISCOVERY_RESPONSE
+from overlay.tracing import Level, Trace, flow_number
+from overlay.tracing.kinds import DISCOVERY_BEGAN, DISCOVERY_PING, DISCOVERY_RESPONSE
 from protocols.discovery.asking import Asking
 from protocols.discovery.choosing import decide, rank, with_pings
 from protocols.discovery.collecting import Round
@@ -35,14 +36,13 @@ from protocols.discovery.events import (
 )
 from protocols.discovery.interface import (
     Clock,
-    ClockError,
     MayBe,
     anybody,
-    own_clock,
 )
 from protocols.discovery.messages import Ping, Pong, Request, RequestAck, Response
 from protocols.discovery.pinging import Pinging
 from protocols.discovery.staying import Staying
+from protocols.discovery.timing import common_offset
 
 STEP = "step"  # ask again
 END = "end"  # of collecting, or of pinging
@@ -89,14 +89,18 @@ class Requester(OverlayProtocol):
         config: DiscoverySettings,
         *,
         here: Callable[[], tuple[str, ...]] = tuple,
-        clock: Clock = own_clock,
-        clock_error: ClockError | None = None,
+        clock: Clock | None = None,
+        moment: Callable[[], float] | None = None,
         may_be: MayBe = anybody,
     ) -> None:
+        """`clock` is of a node that has overlay time; a visitor learns it from the answers.
+
+        `moment` reads the node's clock in the middle of a tick, where time passes in one.
+        """
         super().__init__(me, effects, rng, config)
         self.counts = RequesterCounts()
         self._clock = clock
-        self._clock_error = clock_error or (lambda: config.clock_error)
+        self._moment = moment
         self._may_be = may_be
         self._asking = Asking(me, effects, config, self.counts, here)
         self._known: dict[NodeId, UdpAddress] = {}  # the last target set
@@ -104,6 +108,7 @@ class Requester(OverlayProtocol):
         self._ranked: list[Candidate] = []
         self._pinging: Pinging | None = None
         self._collected_at = 0.0
+        self._choosing = 0.0  # s that it took
         self._staying = Staying(config)
         self._watching = False
 
@@ -176,8 +181,7 @@ class Requester(OverlayProtocol):
             self.counts.surplus += 1
             return
         self.counts.responses += 1
-        delay = self._clock(origin.arrived_at) - msg.sent_at
-        round_.take(origin, msg, delay, origin.arrived_at)
+        round_.take(origin, msg, origin.arrived_at)
         if self.effects.tracing:
             self.effects.trace(
                 Trace(
@@ -185,7 +189,6 @@ class Requester(OverlayProtocol):
                     origin.name,
                     stream=flow_number(round_.id),
                     duration=origin.arrived_at - round_.began,
-                    value=delay,
                 )
             )
         self._finish_if_complete(round_, now)
@@ -213,11 +216,28 @@ class Requester(OverlayProtocol):
         """Rank what was heard and ping the best."""
         self.effects.cancel_timer(STEP)
         self._collected_at = now
-        self._ranked = rank(round_.heard.values(), self.config, self._clock_error())
+        began = self._reading(now)
+        self._ranked = self._rank(round_, now)
         current = self._staying.current
         if current is not None and all(one.name != current.name for one in self._ranked):
             self._ranked.append(current)  # it is compared, even if its response was lost
-        self._ping(round_, self._targets(0), now)
+        targets = self._targets(0)
+        self._choosing = self._reading(now) - began
+        self._ping(round_, targets, now)
+
+    def _rank(self, round_: Round, now: float) -> list[Candidate]:
+        words = round_.words()
+        if not words:
+            return []
+        own = None
+        if self._clock is not None:
+            here = self._clock(now)
+            own = Interval(here.time - now - here.error, here.time - now + here.error)
+        return rank(round_.heard.values(), self.config, common_offset(words, own))
+
+    def _reading(self, now: float) -> float:
+        """What the clock shows: signing a ping takes longer than some round trips differ."""
+        return now if self._moment is None else self._moment()
 
     def _targets(self, start: int) -> list[Candidate]:
         """The next so many of the ranking; our own broker is in the first set in any case."""
@@ -240,9 +260,9 @@ class Requester(OverlayProtocol):
         self._send_pings(self._pinging, now)
 
     def _send_pings(self, pinging: Pinging, now: float) -> None:
-        for target, ping in pinging.next_round(now):
+        for target in pinging.next_round():
             self.counts.pings += 1
-            self.effects.cast(target.address, ping)
+            self.effects.cast(target.address, pinging.ping(target, self._reading(now)))
         self.effects.set_timer(PING, now + pinging.pause())
         self.effects.set_timer(END, pinging.ends_at())
 
@@ -254,6 +274,10 @@ class Requester(OverlayProtocol):
             raise RemoteProtocolError("pong-not-asked", f"of {origin.name!a}")
         else:
             self.counts.pongs += 1
+            if self.effects.tracing >= Level.ALL:
+                took = pinging.targets[origin.name].round_trips[-1]
+                number = flow_number(round_.id)
+                self.effects.trace(Trace(DISCOVERY_PING, origin.name, stream=number, duration=took))
             end = pinging.ends_at()
             if end <= now:
                 self._decide(round_, pinging, now)
@@ -283,8 +307,8 @@ class Requester(OverlayProtocol):
         last = max((one.arrived_at for one in round_.heard.values()), default=now)
         phases = Phases(
             waiting=self._collected_at - round_.began,
-            choosing=0.0,
-            pinging=now - self._collected_at,
+            choosing=self._choosing,
+            pinging=now - self._collected_at - self._choosing,
             last_response=last - round_.began,
         )
         found = BrokerFound(

@@ -25,6 +25,7 @@ Endpoint: TypeAlias = Annotated[str, msgspec.Meta(min_length=1, max_length=128)]
 Endpoints: TypeAlias = Annotated[tuple[Endpoint, ...], msgspec.Meta(max_length=4)]
 Links: TypeAlias = Annotated[tuple[WireName, ...], msgspec.Meta(max_length=MOST_LINKS)]
 Time: TypeAlias = Annotated[float, msgspec.Meta(ge=-1e12, le=1e12)]  # bounds keep NaN out
+Error: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=1e12)]  # s, ± of a time
 Lease: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=86_400)]
 Sequence: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=(1 << 62))]
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=10**9)]
@@ -109,6 +110,8 @@ class RequestAck(Message, frozen=True, tag=164):
     cookie: Proof = b""
     total: Count = 0  # brokers that it was handed to
     injected: Digests = b""  # and who they are, as far as the list has room
+    sent_at: Time | None = None  # overlay time, if the sender knows it
+    error: Error = 0.0
 
 
 class Inject(Message, frozen=True, tag=165):
@@ -132,6 +135,7 @@ class Response(Message, frozen=True, tag=166):
     institution: Text = ""
     forwarded: Digests = b""  # the brokers that the request was handed on to
     alone: bool = False  # it has no neighbours: nobody else is reached through it
+    error: Error = 0.0  # of `sent_at`
 
 
 class Ping(Message, frozen=True, tag=167):
@@ -165,3 +169,7 @@ class BrokerLink(Message, frozen=True, tag=171):
 
     lease: Lease
     greeting: bool = False  # please tell me, too
+
+
+class Hold(Message, frozen=True, tag=172):
+    """Nothing: a BDN keeps the link open by which it may hand requests to a broker."""

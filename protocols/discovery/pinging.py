@@ -29,7 +29,6 @@ class Target(msgspec.Struct):
     address: UdpAddress
     pinged: int = 0
     round_trips: list[float] = msgspec.field(default_factory=list)
-    answered_of: int = 0  # pings sent when it answered last
 
 
 class Pinging:
@@ -51,20 +50,22 @@ class Pinging:
         self._open: dict[bytes, tuple[Target, float]] = {}
         self._rounds = 0
 
-    def next_round(self, now: float) -> list[tuple[Target, Ping]]:
-        """Pings to send now: of those who have not answered often enough."""
+    def next_round(self) -> list[Target]:
+        """Whom to ping now: those who have not answered often enough."""
         self._rounds += 1
-        pings = []
-        for target in self.targets.values():
-            if self._rounds > self._config.pings and target.round_trips:
-                continue  # what is lost of many is not asked again
-            if target.pinged >= MOST_PINGS:
-                continue
-            nonce = self._rng.randbytes(8)
-            self._open[nonce] = (target, now)
-            target.pinged += 1
-            pings.append((target, Ping(nonce, now)))
-        return pings
+        others = self._rounds > self._config.pings  # what is lost of many is not asked again
+        return [
+            target
+            for target in self.targets.values()
+            if target.pinged < MOST_PINGS and not (others and target.round_trips)
+        ]
+
+    def ping(self, target: Target, at: float) -> Ping:
+        """One ping that leaves at that time."""
+        nonce = self._rng.randbytes(8)
+        self._open[nonce] = (target, at)
+        target.pinged += 1
+        return Ping(nonce, at)
 
     def pause(self) -> float:
         """Until the next round: longer once everybody had their share."""

@@ -217,7 +217,10 @@ class Reader:
 
     def _check_room(self, ledger: Incoming, more: int, src: NodeId) -> None:
         settings = self._core.settings
-        if len(ledger.lines) + more > settings.max_lines or self._total + more > settings.max_total:
+        held = len(ledger.lines)
+        if ledger.reading is not None:  # what it withdraws meanwhile is remembered, too
+            held = max(held, len(ledger.reading.seen))
+        if held + more > settings.max_lines or self._total + more > settings.max_total:
             raise RemoteProtocolError("gateways-too-many", f"{len(ledger.lines)} lines of {src}")
 
     def _put(

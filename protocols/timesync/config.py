@@ -10,11 +10,11 @@ class TimeSettings(Settings, frozen=True, kw_only=True):
 
     servers: Annotated[
         tuple[str, ...],
-        sized(0, 8, "IP:PORT of overlay nodes asked besides members: they link zones"),
+        sized(0, 8, "IP:PORT of overlay nodes asked besides members, as of another overlay"),
     ] = ()
     ntp: Annotated[
         tuple[str, ...],
-        sized(0, 8, "HOST:PORT of NTP servers; best on all nodes of a zone, and at least three"),
+        sized(0, 8, "HOST:PORT of NTP servers; best on all nodes, and at least three"),
     ] = ()
     sources: Annotated[
         int,
@@ -75,3 +75,9 @@ class TimeSettings(Settings, frozen=True, kw_only=True):
         float,
         bounded("1/s", 1, 1e6, "replies, at most: each costs a signature; a dozen ask, in bursts"),
     ] = 500.0
+    source_rate: Annotated[
+        float,
+        bounded(
+            "1/s", 1, 1e6, "of them to one host, where many nodes may run; others have the rest"
+        ),
+    ] = 200.0

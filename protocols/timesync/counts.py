@@ -13,7 +13,7 @@ class TimeCounts(msgspec.Struct):
     odd: int = 0  # samples that contradicted the others of their source
     restarts: int = 0  # a source's clock was set, or the way to it changed
     served: int = 0
-    not_served: int = 0  # over `serve_rate`
+    not_served: int = 0  # over `serve_rate` or `source_rate`
     falsetickers: int = 0  # times that a source was outvoted
     outvoted: int = 0  # times that this node's own time was
     steps: int = 0  # corrections forward at once

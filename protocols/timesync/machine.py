@@ -18,18 +18,21 @@ from overlay.protocol import (
     OverlayProtocol,
     UdpAddress,
 )
+from overlay.rates import RateLimit
 from overlay.tracing import Trace
 from overlay.tracing.kinds import CLOCK_READ
 from protocols.membership.events import MemberFailed, MemberJoined, MemberLeft
 from protocols.membership.interface import MembershipView
+from protocols.timesync.abroad import Abroad
 from protocols.timesync.config import TimeSettings
 from protocols.timesync.counts import TimeCounts
 from protocols.timesync.events import FalsetickerFound, TimeSynchronised
 from protocols.timesync.filtering import Sample, Verdict
-from protocols.timesync.messages import FARTHEST, MAX_RATE, TimeReply, TimeRequest
+from protocols.timesync.messages import FARTHEST, MAX_RATE, PADDING, TimeReply, TimeRequest
 from protocols.timesync.roster import Roster
 from protocols.timesync.source import Claim, Kind, Source
 from protocols.timesync.steering import Standing, Steering
+from protocols.zones.interface import ZoneDirectory
 
 REVIEW = "review"
 REVIEW_FIRST = 0.25  # s, while this node has no time
@@ -75,20 +78,23 @@ class TimeSync(OverlayProtocol):
         members: MembershipView | None = None,
         where: Callable[[NodeId], UdpAddress | None],
         servers: tuple[UdpAddress, ...] = (),
+        zones: ZoneDirectory | None = None,
         clock: Callable[[], float] | None = None,
     ) -> None:
-        """`clock` reads the node's clock in the middle of a tick, where time passes in one."""
+        """`clock` reads the node's clock in the middle of a tick, where time passes in one.
+
+        Without `zones` the time is that of one zone; without `members`, that of leading zones.
+        """
         super().__init__(me, effects, rng, config)
         self.counts = TimeCounts()
         self._members = members
         self._where = where
         self._clock = clock
-        self._roster = Roster(me, rng, config, members, servers)
+        self._roster = Roster(me, rng, config, members, servers, Abroad(me, zones))
         self._steering = Steering(me, config, self._roster, self.counts, effects.emit)
         self._open: dict[int, Asked] = {}  # the oldest first
         self._started = 0.0
-        self._tokens = config.serve_rate
-        self._tokens_at = 0.0
+        self._rates = RateLimit(config.source_rate, config.source_rate, config.serve_rate)
 
     def datagram_handlers(self) -> Mapping[type[Message], DatagramHandler]:
         """One handler for each message of the table in the package's docstring."""
@@ -131,7 +137,7 @@ class TimeSync(OverlayProtocol):
 
     def on_start(self, now: float, kept: Mapping[bytes, bytes]) -> None:
         """Begin to look for sources."""
-        self._started = self._tokens_at = now
+        self._started = now
         self._steering.start(now)
         self._review(now)
 
@@ -182,7 +188,7 @@ class TimeSync(OverlayProtocol):
         request = self.rng.getrandbits(63)
         self.counts.polls += 1
         self._open[request] = Asked(source.key, self._moment(now))
-        self.effects.cast(address, TimeRequest(request))
+        self.effects.cast(address, TimeRequest(request, PADDING))
 
     def _give_up_waiting(self, now: float) -> None:
         while self._open:
@@ -199,13 +205,9 @@ class TimeSync(OverlayProtocol):
     # -- datagrams ----------------------------------------------------------------------------
 
     def _on_request(self, origin: Origin, msg: TimeRequest, now: float) -> None:
-        rate = self.config.serve_rate
-        self._tokens = min(rate, self._tokens + rate * max(0.0, now - self._tokens_at))
-        self._tokens_at = now
-        if self._tokens < 1:
+        if not self._rates.admits(origin.address.host, now):
             self.counts.not_served += 1
             return
-        self._tokens -= 1
         self.counts.served += 1
         sent = self._moment(now)
         told = self._steering.claim(sent)
@@ -220,6 +222,7 @@ class TimeSync(OverlayProtocol):
                 told.error,
                 told.stratum,
                 told.root,
+                told.led,
             ),
         )
 
@@ -240,7 +243,8 @@ class TimeSync(OverlayProtocol):
             self.counts.late += 1
             return
         source.name = origin.name
-        claim = Claim(msg.sent, msg.offset, msg.rate, msg.error, msg.stratum, msg.root, now)
+        told = (msg.sent, msg.offset, msg.rate, msg.error, msg.stratum, msg.root)
+        claim = Claim(*told, now, msg.led)
         if self.effects.tracing:
             self._trace_exchange(origin, msg, asked.at)
         self._take(source, asked.at, msg.received, msg.sent, origin.arrived_at, claim, now)

@@ -8,6 +8,7 @@ from overlay.errors import InvariantViolation
 from overlay.ids import NodeId
 from overlay.protocol import UdpAddress
 from protocols.membership.interface import MembershipView
+from protocols.timesync.abroad import LEADERS, Abroad
 from protocols.timesync.config import TimeSettings
 from protocols.timesync.messages import UNSYNCHRONISED
 from protocols.timesync.seniority import Order
@@ -26,12 +27,15 @@ class Roster:
         config: TimeSettings,
         members: MembershipView | None,
         servers: tuple[UdpAddress, ...],
+        abroad: Abroad,
     ) -> None:
         self._me = me
         self._rng = rng
         self._config = config
         self._order = None if members is None else Order(members)
         self._members = members
+        self._abroad = abroad
+        self.relays: dict[NodeId, None] = {}  # our delegates, who tell us of zones that lead ours
         self._rotated_at = 0.0
         self.sources: dict[str, Source] = {}
         for server in config.ntp:
@@ -52,16 +56,21 @@ class Roster:
     def revise(self, now: float, *, synchronised: bool) -> tuple[list[Source], list[str]]:
         """Follow the view; returns the new sources and the keys of those that are dropped."""
         new, self._first = self._first, []
+        gone = self._follow_leaders(new)
         if self._order is None or self._members is None:
-            return new, []
-        seniors = self._order.seniors()[: self._config.sources]
-        gone = [
+            return new, gone
+        relays = self._abroad.relays() if self._order.is_first_committee else []
+        self.relays = {name: None for name in relays if self._order.rank(name) is not None}
+        seniors = list(dict.fromkeys((*self._order.seniors(), *self.relays)))
+        seniors = seniors[: self._config.sources]
+        strangers = [
             key
             for key, source in self.sources.items()
             if source.kind is Kind.MEMBER and self._order.rank(source.name) is None
         ]
-        for key in gone:
+        for key in strangers:
             del self.sources[key]
+        gone += strangers
         gone += self._make_room(seniors, now)
         for name in seniors:
             known = self.sources.get(name)
@@ -78,6 +87,21 @@ class Roster:
             for name in self._order.others(self._rng, missing, tuple(self.sources)):
                 new.append(self._member(name, burst, votes_only=True))
         return new, [key for key in gone if key not in self.sources]
+
+    def _follow_leaders(self, new: list[Source]) -> list[str]:
+        """Ask the delegates of leading zones, as they are now; the keys of others are returned."""
+        wanted = self._abroad.leaders()
+        leading = [key for key, one in self.sources.items() if one.kind is Kind.LEADER]
+        gone = [key for key in leading if key not in wanted]
+        for key in gone:
+            del self.sources[key]
+        for place, name in enumerate(wanted):
+            if name not in self.sources:
+                source = Source(name, Kind.LEADER, None, self._config, name=name)
+                self.sources[name] = source
+                new.append(source)
+            self.sources[name].place = place
+        return gone
 
     def _make_room(self, seniors: list[NodeId], now: float) -> list[str]:
         """Drop voters for new seniors, and now and then one for another."""
@@ -141,5 +165,6 @@ class Roster:
 
     def check_invariants(self) -> None:
         """No more members than are allowed, and never this node itself."""
-        if self._count() > self._config.sources or self._me in self.sources:
+        leading = sum(source.kind is Kind.LEADER for source in self.sources.values())
+        if self._count() > self._config.sources or leading > LEADERS or self._me in self.sources:
             raise InvariantViolation(f"{self._me} asks {list(self.sources)} for the time")

@@ -39,6 +39,12 @@ class Order:
         first = (mine - 1) // BELOW * COMMITTEE
         return self._names[first : first + COMMITTEE]
 
+    @property
+    def is_first_committee(self) -> bool:
+        """Whether this node is one of those whom all others follow in the end."""
+        self._refresh()
+        return self._place < COMMITTEE
+
     def others(self, rng: Random, count: int, besides: tuple[NodeId, ...]) -> list[NodeId]:
         """Random members, neither this node nor those."""
         self._refresh()

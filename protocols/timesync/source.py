@@ -6,10 +6,10 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from overlay.ids import NodeId
+from overlay.intervals import Interval
 from overlay.protocol import UdpAddress
 from protocols.timesync.config import TimeSettings
 from protocols.timesync.filtering import ClockFilter, Sample, Verdict
-from protocols.timesync.intersection import Interval
 from protocols.timesync.messages import MAX_RATE, UNSYNCHRONISED
 from protocols.timesync.seniority import Rank
 
@@ -22,7 +22,8 @@ class Kind(IntEnum):
 
     NTP = 0
     SERVER = 1  # an overlay node that the user named
-    MEMBER = 2
+    LEADER = 2  # a delegate of a zone that leads ours
+    MEMBER = 3
 
 
 class Claim(NamedTuple):
@@ -35,6 +36,7 @@ class Claim(NamedTuple):
     stratum: int
     root: NodeId
     heard_at: float  # by ours
+    led: bool = False  # by zones that come before its own
 
 
 class Ballot(NamedTuple):
@@ -72,6 +74,7 @@ class Source:
         self.filter = ClockFilter(config.samples, config.sample_age)
         self.claim: Claim | None = None
         self.votes_only = votes_only
+        self.place = 0  # among the delegates of leading zones
         self.false = False
         self.missed = 0
         self.polls = 0
@@ -143,6 +146,6 @@ class Source:
         offset = clock.offset + claim.offset + claim.rate * since
         return Ballot(self, offset, rate, clock.bound + claim.error + CLAIM_DRIFT * age)
 
-    def sort_key(self, rank: Rank | None) -> tuple[int, Rank, str]:
+    def sort_key(self, rank: Rank | None) -> tuple[int, int, Rank, str]:
         """The most senior first; members that are gone last."""
-        return (self.kind, rank or (1 << 62, 0, ""), self.key)
+        return (self.kind, self.place, rank or (1 << 62, 0, ""), self.key)

@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 from overlay.errors import InvariantViolation
 from overlay.ids import NodeId
+from overlay.intervals import Interval, agreement
 from overlay.protocol import Event
 from protocols.timesync.config import TimeSettings
 from protocols.timesync.counts import TimeCounts
 from protocols.timesync.discipline import Discipline
 from protocols.timesync.events import FalsetickerFound, TimeSynchronised
-from protocols.timesync.intersection import Interval, agreement
 from protocols.timesync.messages import MAX_RATE, UNSYNCHRONISED
 from protocols.timesync.roster import Roster
 from protocols.timesync.source import CLAIM_DRIFT, Ballot, Claim, Kind, Source
@@ -61,6 +61,7 @@ class Steering:
         self._started = 0.0
         self._voice_from = inf
         self._yielded = False
+        self._led = False  # by zones that come before this node's own, whose delegates it asks
         self._error = 0.0
         self._error_at = 0.0
         self._error_grows = 0.0
@@ -82,7 +83,7 @@ class Steering:
         line = self.discipline
         stratum = UNSYNCHRONISED if self._joining else self._stratum
         offset, error = line.offset(local), self.error(local)
-        return Claim(local, offset, line.rate, error, stratum, self._root, local)
+        return Claim(local, offset, line.rate, error, stratum, self._root, local, self._led)
 
     def standing(self, now: float) -> Standing:
         """What this node knows of its own time."""
@@ -110,9 +111,12 @@ class Steering:
         """Ask all sources that know the time, and follow those who agree."""
         ballots = [source.ballot(now) for source in self._roster.ordered() if source.votes()]
         outside = [ballot for ballot in ballots if ballot.source.kind is Kind.NTP]
-        ballots = outside or ballots
         if not self.synchronised and self._roster.hears_more() and now < self._started + HEAR_ALL:
             return
+        self._led = False
+        if not outside and self._follow_abroad(ballots, now):
+            return
+        ballots = outside or [one for one in ballots if one.source.kind is not Kind.LEADER]
         if not ballots:
             if self.synchronised:
                 self._stand_alone(now)
@@ -134,12 +138,45 @@ class Steering:
         self._follow(agreed, counted and place in winners, now)
         self._mark_false(agreed, ballots, now)
 
+    def _follow_abroad(self, ballots: list[Ballot], now: float) -> bool:
+        """Take the time of zones that lead ours; False when nobody tells it, or they disagree.
+
+        Members have no word against it, as against NTP. A delegate takes it from abroad itself,
+        so that what it tells is no echo of its own zone; others take it from a senior that has
+        it already, which is nearer, or from their delegates.
+        """
+        told = [one for one in ballots if self._may_lead(one, Kind.LEADER)]
+        self._led = bool(told)
+        if not told:
+            told = [one for one in ballots if self._may_lead(one, Kind.MEMBER)]
+        agreed = [told[index] for index in agreement([one.interval for one in told])]
+        if 2 * len(agreed) <= len(told):  # also when there are none
+            self._led = False
+            return False
+        core, shared = cluster(precise(agreed))
+        leaders = core
+        if not self._led:
+            root = core[0].source.claim.root if core[0].source.claim else ""
+            seniors = [one for one in self._seniors(ballots) if shares(one, shared, root)]
+            leaders = seniors or core
+        self._joining = self._yielded = False
+        self._steer(leaders, shared, now)
+        self._mark_false(agreed, told, now)
+        return True
+
+    def _may_lead(self, ballot: Ballot, kind: Kind) -> bool:
+        """Whether it tells of zones before ours: a delegate of theirs, or one of ours of them."""
+        source, claim = ballot.source, ballot.source.claim
+        if source.kind is not kind or claim is None or claim.stratum >= LAST_STRATUM:
+            return False
+        if claim.root == self._me:
+            return False  # it has its time from here: orders differ for a moment
+        return kind is Kind.LEADER or (claim.led and source.name in self._roster.relays)
+
     def _follow(self, agreed: list[Ballot], confirmed: bool, now: float) -> None:
-        # Who says next to nothing (a wide interval) agrees with all, and must not lead them away.
-        vague = VAGUE * min((ballot.error for ballot in agreed), default=0.0)
-        precise = [ballot for ballot in agreed if ballot.error <= vague]
-        core, shared = cluster(precise)
-        leaders = self._seniors(core) or self._seniors(precise)
+        exact = precise(agreed)
+        core, shared = cluster(exact)
+        leaders = self._seniors(core) or self._seniors(exact)
         self._yielded = not leaders and not confirmed and bool(agreed)
         if self._yielded:
             leaders = core  # all the others contradict this node, or it begins
@@ -222,6 +259,19 @@ class Steering:
         wrong = [source.key for source in self._followed if source.claim is None]
         if wrong:
             raise InvariantViolation(f"{self._me} follows {wrong}, who told nothing")
+
+
+def precise(ballots: list[Ballot]) -> list[Ballot]:
+    """Without those who say next to nothing: a wide interval agrees with all, and leads nobody."""
+    vague = VAGUE * min((ballot.error for ballot in ballots), default=0.0)
+    return [ballot for ballot in ballots if ballot.error <= vague]
+
+
+def shares(ballot: Ballot, shared: Interval, root: NodeId) -> bool:
+    """Whether a source has the time of that root, and so says nothing else."""
+    claim = ballot.source.claim
+    agrees = ballot.interval.low <= shared.high and shared.low <= ballot.interval.high
+    return agrees and claim is not None and claim.root == root
 
 
 def mean_of(ballots: list[Ballot]) -> tuple[float, float]:

@@ -2,7 +2,8 @@
 
 SpiderCast §3. A publisher's messages are a *stream*: numbered from 1, packed into *chunks* of
 consecutive messages that are encoded once, kept in the sender's history, and travel as they are
-kept. Receivers compare ranges of numbers, so nothing is done for a single message. One instance
+kept; a long message that is alone in its chunk is the payload itself, packed by nobody (`BARE`).
+Receivers compare ranges of numbers, so nothing is done for a single message. One instance
 serves a node, in the node's own scope.
 
 | tag | message  | sent when                              | the receiver                           |

@@ -297,6 +297,9 @@ class Arrivals:
                 tuple(stream.takers()),
                 now + self._core.settings.remember,
             )
+            if len(self._past) > self._core.settings.max_streams:
+                oldest = next(iter(self._past))
+                self._tell_tail(oldest, self._past.pop(oldest))
 
     def sweep(self, now: float) -> None:
         """End streams that fell silent, and forget where long ended ones had come to."""

@@ -12,11 +12,12 @@ from operator import attrgetter
 
 import msgspec
 
+CHUNK_BYTES = 256  # that a chunk takes on its way besides its payload, with its names
 COMPACT_AT = 256  # trimmed places at the front of the list
 
 
 class Chunk(msgspec.Struct, frozen=True, gc=False):
-    """Messages `first` to `last`, as one MessagePack array."""
+    """Messages `first` to `last`: one MessagePack array, or a single message itself (`bare`)."""
 
     first: int
     count: int
@@ -24,11 +25,17 @@ class Chunk(msgspec.Struct, frozen=True, gc=False):
     payload: bytes
     end: int = 0  # bytes of the stream up to the end of this chunk: differences count what waits
     kept_at: float = 0.0  # by the clock of the node that keeps it; `sent_at` is overlay time
+    bare: bool = False  # nothing is around its one message: large ones are never copied
 
     @property
     def last(self) -> int:
         """The number of its last message."""
         return self.first + self.count - 1
+
+    @property
+    def cost(self) -> int:
+        """Bytes that it counts as when it is sent again: one request must not bring thousands."""
+        return len(self.payload) + CHUNK_BYTES
 
 
 _FIRST = attrgetter("first")
@@ -55,11 +62,18 @@ class History:
         return iter(self._chunks[self._from :])
 
     def add(
-        self, first: int, count: int, sent_at: float, payload: bytes, kept_at: float = 0.0
+        self,
+        first: int,
+        count: int,
+        sent_at: float,
+        payload: bytes,
+        kept_at: float = 0.0,
+        *,
+        bare: bool = False,
     ) -> Chunk:
         """Append what was published next."""
         self.end += len(payload)
-        chunk = Chunk(first, count, sent_at, payload, self.end, kept_at)
+        chunk = Chunk(first, count, sent_at, payload, self.end, kept_at, bare)
         if not len(self):
             self.oldest = first
         self._chunks.append(chunk)

@@ -310,7 +310,7 @@ class Topics(OverlayProtocol):
     # -- streams --------------------------------------------------------------------------------
 
     def _on_data(self, src: NodeId, msg: Data, now: float) -> None:
-        stream = self._streams.get((msg.origin, msg.stream, msg.flags >= RELAY))
+        stream = self._streams.get((msg.origin, msg.stream, msg.flags & RELAY > 0))
         if stream is None:
             stream = self._arrivals.met(src, msg, now)
             if stream is None:

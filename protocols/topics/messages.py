@@ -32,6 +32,8 @@ ASK = 1  # flag: acknowledge at once
 LAST = 2  # flag: nothing follows; the publisher closed
 LOST = 4  # flag, with LAST: its publisher failed
 RELAY = 8  # flag: for the receiver as a gateway, which hands it on
+BARE = 16  # flag: the payload is the one message itself, which is bytes
+MOST_FLAGS = 31
 
 GONE = "gone"  # a reason: there is no such stream here (any more)
 MOVED = "moved"  # a reason: somebody else serves it now
@@ -96,8 +98,8 @@ class Data(Message, frozen=True, tag=116):
     count: Count
     oldest: Number  # the first one that the sender could still send
     sent_at: float
-    flags: Annotated[int, msgspec.Meta(ge=0, le=15)]
-    payload: bytes  # a MessagePack array of `count` values
+    flags: Annotated[int, msgspec.Meta(ge=0, le=MOST_FLAGS)]
+    payload: bytes  # a MessagePack array of `count` values, or BARE
 
 
 class Repair(Data, frozen=True, tag=125):
@@ -119,7 +121,7 @@ class TreeData(Message, frozen=True, tag=117):
     count: Count
     oldest: Number
     sent_at: float
-    flags: Annotated[int, msgspec.Meta(ge=0, le=15)]
+    flags: Annotated[int, msgspec.Meta(ge=0, le=MOST_FLAGS)]
     start: WireVid
     upto: WireVid
     hops: Hops
@@ -199,6 +201,7 @@ class Recalled(Message, frozen=True, tag=124):
     sent_at: float
     payload: bytes
     relay: bool = False
+    bare: bool = False  # as BARE says it of Data
 
 
 AboutStream: TypeAlias = (

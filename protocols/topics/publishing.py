@@ -183,12 +183,12 @@ class Publisher(Outgoing):
 
     def _close_chunk(self, now: float) -> None:
         items = self.items
-        payload = pack(items)
+        payload, bare = pack(items)
         before = self.history.newest
         if self.mode is Mode.NACK:
             self._make_place(len(items), len(payload))
         sent_at = self.core.overlay_time(now)
-        chunk = self.history.add(before + 1, len(items), sent_at, payload, now)
+        chunk = self.history.add(before + 1, len(items), sent_at, payload, now, bare=bare)
         if self.core.effects.tracing:
             tracing.published(self.core, self.key, self.topic, self.mode, chunk)
         self._closed_at = now
@@ -197,7 +197,8 @@ class Publisher(Outgoing):
         self.core.counts.published += len(items)
         self.core.counts.chunks += 1
         self.spread(chunk, before, now)
-        self.trim(now)
+        if self.mode is not Mode.ACK or not self.relations:  # else receivers have nothing more yet
+            self.trim(now)
         self._reopen()
 
     def _make_place(self, messages: int, size: int) -> None:

@@ -25,7 +25,24 @@ from protocols.topics.subscription import Replay, Subscription, replay_for_all
 
 
 class Readers(ABC):
-    """Which stream it is, how far it is handed over, and to whom."""
+    """Which stream it is, how far it is handed over, and to whom.
+
+    A node may have very many of them: what few of them need is made when it is needed.
+    """
+
+    __slots__ = (
+        "_asked",
+        "core",
+        "id",
+        "key",
+        "mode",
+        "order",
+        "recalls",
+        "relay",
+        "source",
+        "subscriptions",
+        "topic",
+    )
 
     def __init__(
         self, core: Core, key: StreamKey, topic: str, mode: Mode, source: NodeId, *, relay: bool

@@ -16,7 +16,7 @@ from protocols.topics.core import Core
 from protocols.topics.history import Chunk
 from protocols.topics.messages import LARGEST, ArrivalKey, Recall, Recalled, StreamKey
 from protocols.topics.ordering import Order
-from protocols.topics.packing import pack, unpack
+from protocols.topics.packing import repack, unpack
 from protocols.topics.subscription import Replay
 
 
@@ -111,7 +111,7 @@ class Recalling(ABC):
         """A part of the answer."""
         if not msg.start or not msg.first or msg.first + msg.count > LARGEST:
             raise RemoteProtocolError("data-nonsense", f"{msg.first}, {msg.count} messages")
-        chunk = Chunk(msg.first, msg.count, msg.sent_at, msg.payload)
+        chunk = Chunk(msg.first, msg.count, msg.sent_at, msg.payload, bare=msg.bare)
         if msg.count:
             unpack(chunk)  # what is malformed changes nothing
         order, start = self._order, min(msg.start, self._upto + 1)
@@ -159,7 +159,7 @@ class Recalling(ABC):
         items = unpack(chunk)
         if (first, last) != (chunk.first, chunk.last):
             items = items[first - chunk.first : last - chunk.first + 1]
-            chunk = Chunk(first, len(items), chunk.sent_at, pack(items))
+            chunk = repack(chunk, first, items)
         self._order.expected = last + 1
         self._take(chunk, items)
 

@@ -256,7 +256,7 @@ class Receivers(Stream):
             if budget <= 0:
                 break
             part.append(chunk)
-            budget -= len(chunk.payload)
+            budget -= chunk.cost
         if not part:
             part = [Chunk(upto + 1, 0, 0.0, b"")]
         start, until = max(start, part[0].first), min(upto, part[-1].last)
@@ -273,6 +273,7 @@ class Receivers(Stream):
                     chunk.sent_at,
                     chunk.payload,
                     msg.relay,
+                    chunk.bare,
                 ),
             )
 

@@ -13,16 +13,17 @@ from typing import Any
 from overlay.errors import InvariantViolation, RemoteProtocolError
 from overlay.ids import NodeId
 from protocols.topics import tracing
+from protocols.topics.acknowledging import Acknowledging
 from protocols.topics.core import Core
 from protocols.topics.events import Gap, PublisherAppeared, PublisherFailed, PublisherGone
 from protocols.topics.history import Chunk
 from protocols.topics.messages import (
     ASK,
+    BARE,
     LARGEST,
     LAST,
     LOST,
     Accept,
-    Ack,
     Data,
     Leave,
     Offer,
@@ -31,15 +32,31 @@ from protocols.topics.messages import (
 )
 from protocols.topics.modes import Mode
 from protocols.topics.ordering import weight
-from protocols.topics.packing import pack, unpack
-from protocols.topics.readers import Readers
+from protocols.topics.packing import repack, unpack
 from protocols.topics.relation import Seat
 from protocols.topics.repairing import Repairs
 from protocols.topics.subscription import Batch, Replay, Subscription
 
 
-class Incoming(Readers):
+class Incoming(Acknowledging):
     """What this node knows of a stream that it gets."""
+
+    __slots__ = (
+        "_asked_accept",
+        "_draining",
+        "_gap_at",
+        "_new_gap",
+        "_promised_by",
+        "called_at",
+        "failed",
+        "final",
+        "heard_at",
+        "lost",
+        "lost_at",
+        "oldest",
+        "over",
+        "repairs",
+    )
 
     def __init__(
         self,
@@ -53,7 +70,6 @@ class Incoming(Readers):
         relay: bool = False,
     ) -> None:
         super().__init__(core, key, topic, mode, source, relay=relay)
-        self.receiver = core.rng.getrandbits(48)
         self.repairs = Repairs(core, key, topic, mode, source, relay=relay)
         self.oldest = 0  # that the source still has
         self.final: int | None = None  # the last one, once its publisher closed
@@ -63,11 +79,6 @@ class Incoming(Readers):
         self.heard_at = now
         self.called_at = -inf  # when this node last asked for offers of it
         self.lost_at: float | None = None  # when membership removed the source
-        self._ack_bytes = 1 << 18
-        self._since_ack = 0  # bytes
-        self._acked_bytes = 0
-        self._acked = 0
-        self._ack_armed = False
         self._asked_accept = -inf
         self._promised_by: NodeId | None = None  # who sent the last Begin
         self._gap_at = inf  # when its timer rings
@@ -200,7 +211,8 @@ class Incoming(Readers):
         """What it brings, unpacked if somebody here needs that, or if it will have to wait."""
         if not msg.count:
             return None, None
-        chunk = Chunk(msg.first, msg.count, msg.sent_at, msg.payload)
+        bare = msg.flags & BARE > 0
+        chunk = Chunk(msg.first, msg.count, msg.sent_at, msg.payload, bare=bare)
         expected = self.order.expected
         needed = bool(self.subscriptions)
         if self.mode is not Mode.UNORDERED:
@@ -254,7 +266,7 @@ class Incoming(Readers):
             items = unpack(chunk) if items is None else items
             if skip:
                 del items[:skip]
-                chunk = Chunk(order.expected, len(items), chunk.sent_at, pack(items))
+                chunk = repack(chunk, order.expected, items)
         order.expected = chunk.last + 1
         self.repairs.tries = 0
         if items is not None:
@@ -391,13 +403,6 @@ class Incoming(Readers):
 
     # -- acknowledging --------------------------------------------------------------------------
 
-    def _progressed(self, size: int, now: float) -> None:
-        self._since_ack += size
-        if self._since_ack >= self._ack_bytes:
-            self.core.effects.at_tick_end(self._ack)
-        elif not self._ack_armed:
-            self._ack_soon(now)
-
     def relay_progressed(self, now: float) -> None:
         """Those behind the relay have more."""
         if self.mode is not Mode.ACK or not self.begun or self.over:
@@ -409,26 +414,6 @@ class Incoming(Readers):
         if self.settled > self._acked:
             self._progressed(self._ack_bytes // 4, now)
         self._look(now)
-
-    def _ack_soon(self, now: float) -> None:
-        if not self._ack_armed:
-            self._ack_armed = True
-            self.core.effects.set_timer(("ack", self.id), now + self.core.settings.ack_every)
-
-    def on_ack_timer(self, now: float) -> None:
-        """What was received since the last ack waits for its acknowledgement."""
-        self._ack_armed = False
-        self._ack(now)
-
-    def _ack(self, now: float) -> None:
-        if not self.begun or self.mode is not Mode.ACK:
-            return
-        self._acked_bytes += self._since_ack
-        self._since_ack = 0
-        self._acked = self.settled
-        self.core.counts.acks += 1
-        ack = Ack(*self.key, self.receiver, self._acked, self.order.gaps(), self.id[2])
-        self.core.effects.send(self.source, ack)
 
     def resume(self, now: float) -> None:
         """A subscription has room again, or has caught up."""

@@ -79,6 +79,17 @@ class Relay(Outgoing):
         """Whether it takes another chunk; in nack mode old ones make place."""
         return self.mode is not Mode.ACK or self.history.bytes < self.config.history_bytes
 
+    def trim(self, now: float) -> None:
+        """What is only kept for late joiners makes place, however much of it is wanted."""
+        super().trim(now)
+        if self.mode is not Mode.ACK:
+            return
+        history, floor = self.history, self.floor
+        while (chunk := history.first) is not None and chunk.last <= floor:
+            if history.bytes < self.config.history_bytes:
+                return
+            history.drop_oldest()
+
     def _on_unknown_accept(self, src: NodeId, msg: Accept) -> None:
         """It has more from a predecessor: offers are repeated until this node has as much."""
 
@@ -98,7 +109,9 @@ class Relay(Outgoing):
             self._send_to_all(chunk, self._targets, self.gateways())
             return
         age = max(0.0, self.core.overlay_time(now) - chunk.sent_at)
-        added = self.history.add(chunk.first, chunk.count, chunk.sent_at, chunk.payload, now - age)
+        added = self.history.add(
+            chunk.first, chunk.count, chunk.sent_at, chunk.payload, now - age, bare=chunk.bare
+        )
         self.core.counts.relayed += 1
         if self.core.effects.tracing >= Level.MESSAGES:
             tracing.relayed(self.core, self.key, self.topic, chunk, self.source())

@@ -10,7 +10,7 @@ from __future__ import annotations
 from overlay.ids import NodeId
 from protocols.topics.core import Core
 from protocols.topics.history import Chunk, History
-from protocols.topics.messages import RELAY, Nack, Range, Repair, StreamKey
+from protocols.topics.messages import BARE, RELAY, Nack, Range, Repair, StreamKey
 from protocols.topics.modes import Mode
 from protocols.topics.relation import Seat
 from protocols.topics.stream import check_ranges
@@ -24,6 +24,22 @@ LEAST_PAUSE = 0.001  # s between two requests
 class Repairs:
     """What this node asks of others for one stream, and does for them."""
 
+    __slots__ = (
+        "_again_at",
+        "_asked_upto",
+        "_askers",
+        "_core",
+        "_key",
+        "_mode",
+        "_recent",
+        "_relay",
+        "_topic",
+        "awaited",
+        "hops",
+        "tries",
+        "via",
+    )
+
     def __init__(
         self, core: Core, key: StreamKey, topic: str, mode: Mode, source: NodeId, *, relay: bool
     ) -> None:
@@ -36,15 +52,15 @@ class Repairs:
         self._topic = topic
         self._mode = mode
         self._relay = relay  # for others: only sources send to gateways as such
-        self._recent = History()
+        self._recent: History | None = None  # what others may ask for, once something came
         self._asked_upto = 0  # for gaps up to here somebody was asked
         self._again_at = 0.0  # then everything that is missing is asked for once more
-        self._askers: dict[Seat, tuple[Range, ...]] = {}  # who lacks what we lack, too
+        self._askers: dict[Seat, tuple[Range, ...]] | None = None  # who lacks what we lack, too
 
     @property
     def bytes(self) -> int:
         """What was handed over since the begin."""
-        return self._recent.end
+        return 0 if self._recent is None else self._recent.end
 
     def first_pause(self) -> float:
         """How long to bear with a gap; in nack mode the shorter, the nearer to the source."""
@@ -110,7 +126,9 @@ class Repairs:
     def remember(self, chunk: Chunk) -> None:
         """Keep a chunk for others, for a while."""
         recent = self._recent
-        recent.add(chunk.first, chunk.count, chunk.sent_at, chunk.payload)
+        if recent is None:
+            recent = self._recent = History()
+        recent.add(chunk.first, chunk.count, chunk.sent_at, chunk.payload, bare=chunk.bare)
         while recent.bytes > self._core.settings.repair_bytes and len(recent):
             recent.drop_oldest()
 
@@ -120,20 +138,27 @@ class Repairs:
         budget = self._core.settings.repair_bytes
         lacking: list[Range] = []
         sent = 0  # up to this one, just now: a chunk may have several of the gaps
+        recent = self._recent or History()
         for first, last in gaps:
-            for chunk in self._recent.overlapping(max(first, sent + 1), last):
+            for chunk in recent.overlapping(max(first, sent + 1), last):
                 if budget <= 0:
                     return
                 sent = chunk.last
-                budget -= len(chunk.payload)
+                budget -= chunk.cost
                 self._send(seat, chunk)
-            if last >= expected or not len(self._recent):
+            if last >= expected or not len(recent):
                 lacking.append((first, last))
-        if lacking and len(self._askers) < MOST_ASKERS:
+        if not lacking:
+            return
+        if self._askers is None:
+            self._askers = {}
+        if len(self._askers) < MOST_ASKERS:
             self._askers[seat] = tuple(lacking)
 
     def pass_on(self, chunk: Chunk) -> None:
         """Something arrived: perhaps others wait for it."""
+        if not self._askers:
+            return
         for seat, ranges in list(self._askers.items()):
             if any(first <= chunk.last and chunk.first <= last for first, last in ranges):
                 self._send(seat, chunk)
@@ -157,7 +182,7 @@ class Repairs:
                 chunk.count,
                 0,  # what the source still has we do not know
                 chunk.sent_at,
-                RELAY if to.relay else 0,
+                (RELAY if to.relay else 0) | (BARE if chunk.bare else 0),
                 chunk.payload,
             ),
         )

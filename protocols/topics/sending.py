@@ -36,15 +36,18 @@ class Outgoing(Receivers):
         if self.mode is Mode.ACK:
             window = self.config.window_bytes
             begin = chunk.end - len(chunk.payload)
-            ready = [
-                relation
-                for relation in self.relations.values()
-                if relation.receiver is not None
-                and relation.sent >= before
-                and (chunk.end - relation.acked_end <= window or relation.acked_end >= begin)
-            ]
-            members = [relation.peer for relation in ready if not relation.flags]
-            self._send_to_all(chunk, members, [one.peer for one in ready if one.flags])
+            ready: list[Relation] = []
+            members: list[NodeId] = []
+            gateways: list[NodeId] = []
+            for relation in self.relations.values():
+                if (
+                    relation.receiver is not None
+                    and relation.sent >= before
+                    and (chunk.end - relation.acked_end <= window or relation.acked_end >= begin)
+                ):
+                    ready.append(relation)
+                    (gateways if relation.flags else members).append(relation.peer)
+            self._send_to_all(chunk, members, gateways)
             for relation in ready:
                 self._was_sent(relation, chunk, now)
         else:
@@ -92,7 +95,7 @@ class Outgoing(Receivers):
                     continue
                 if budget <= 0:
                     return
-                budget -= len(chunk.payload)
+                budget -= chunk.cost
                 relation.resent[chunk.first] = now
                 self.core.counts.resent += 1
                 if self.core.effects.tracing >= Level.MESSAGES:

@@ -16,7 +16,7 @@ from protocols.topics import tree
 from protocols.topics.config import TopicConfig
 from protocols.topics.core import Core
 from protocols.topics.history import Chunk, History
-from protocols.topics.messages import LAST, LOST, RELAY, Data, Nack, Range, Repair, StreamKey
+from protocols.topics.messages import BARE, LAST, LOST, RELAY, Data, Nack, Range, Repair, StreamKey
 from protocols.topics.modes import Mode
 from protocols.topics.relation import Seat
 
@@ -90,7 +90,7 @@ class Stream(ABC):
             chunk.count,
             self.history.oldest,
             chunk.sent_at,
-            flags,
+            flags | BARE if chunk.bare else flags,
             chunk.payload,
         )
 
@@ -120,7 +120,7 @@ class Stream(ABC):
                     continue
                 if budget <= 0:
                     return
-                budget -= len(chunk.payload)
+                budget -= chunk.cost
                 resent[place] = now
                 self.core.counts.resent += 1
                 self.core.effects.send(src, self.data(chunk, flags, Repair))

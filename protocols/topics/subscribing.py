@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from overlay.ids import NodeId
@@ -34,9 +35,9 @@ class Subscriptions:
         self._counts = counts
         self._own = OwnInterest(interest_bytes)
         self._said: dict[str, str] = {}
-        self._by_pattern: PatternIndex[int] = PatternIndex()
-        self._by_number: dict[int, Subscription] = {}
-        self._numbers: dict[Subscription, int] = {}
+        self._numbers: dict[Subscription, int] = {}  # the oldest first
+        self._by_topic: dict[str, tuple[Subscription, ...]] = {}  # of those that name one
+        self._by_pattern: PatternIndex[Subscription] = PatternIndex()
         self._last = 0
         self._stopped = False
 
@@ -45,25 +46,37 @@ class Subscriptions:
 
     def all(self) -> list[Subscription]:
         """The oldest first."""
-        return list(self._by_number.values())
+        return list(self._numbers)
 
     def add(self, one: Subscription) -> bool:
         """True when it is the first of its pattern."""
         self._last += 1
-        self._by_number[self._last] = one
         self._numbers[one] = self._last
-        self._by_pattern.add(one.pattern, self._last)
+        if one.is_exact:
+            self._by_topic[one.pattern] = (*self._by_topic.get(one.pattern, ()), one)
+        else:
+            self._by_pattern.add(one.pattern, one)
         return self._own.subscribe(one.pattern)
 
     def remove(self, one: Subscription) -> bool:
         """True when it was the last of its pattern; False also when it is not there."""
-        number = self._numbers.pop(one, None)
-        if number is None:
+        if self._numbers.pop(one, None) is None:
             return False
         one.open = False
-        del self._by_number[number]
-        self._by_pattern.remove(one.pattern, number)
+        if not one.is_exact:
+            self._by_pattern.remove(one.pattern, one)
+        elif others := tuple(two for two in self._by_topic[one.pattern] if two is not one):
+            self._by_topic[one.pattern] = others
+        else:
+            del self._by_topic[one.pattern]
         return self._own.unsubscribe(one.pattern)
+
+    def _matching(self, topic: str) -> Sequence[Subscription]:
+        """Those that match a topic, the oldest first."""
+        exact = self._by_topic.get(topic, ())
+        if not len(self._by_pattern):
+            return exact
+        return sorted((*exact, *self._by_pattern.matches(topic)), key=self._numbers.__getitem__)
 
     def names(self, topic: str) -> bool:
         """Whether one of them is to exactly that topic."""
@@ -71,19 +84,19 @@ class Subscriptions:
 
     def wanted(self, topic: str) -> bool:
         """Whether any of them matches a topic."""
-        return bool(self._by_pattern.matches(topic))
+        return bool(self._matching(topic))
 
     def matches(self, one: Subscription, topic: str) -> bool:
         """Whether that one does."""
-        return self._numbers[one] in self._by_pattern.matches(topic)
+        return one in self._matching(topic)
 
     def is_only(self, one: Subscription, topic: str) -> bool:
         """Whether that one matches a topic, and no other does."""
-        return self._by_pattern.matches(topic) == [self._numbers[one]]
+        return [*self._matching(topic)] == [one]
 
     def takers(self, publisher: NodeId, topic: str) -> list[Subscription]:
         """Those that match a topic and admit that publisher."""
-        found = [self._by_number[number] for number in self._by_pattern.matches(topic)]
+        found = self._matching(topic)
         admitted = [one for one in found if one.admit(publisher, topic)]
         if found and not admitted:
             self._counts.refused_publishers += 1

@@ -13,6 +13,7 @@ from overlay.patterns import ANY, ONE
 from protocols.topics.events import Gap
 from protocols.topics.messages import NO_REPLAY, REPLAY_ALL, REPLAY_LAST, REPLAY_SINCE
 
+NOTHING_WAITS: deque[Any] = deque(maxlen=0)  # in the place of an empty queue, for all of them
 CROWD = 16  # parts of its capacity: one of them unread, and it is better to read than to take in
 
 
@@ -85,7 +86,7 @@ class Subscription:
         self.replay = replay
         self.admit = admit
         self.capacity = capacity  # bytes
-        self.queue: deque[Batch] = deque()
+        self.queue: deque[Batch] = NOTHING_WAITS
         self.bytes = 0
         self.held = False
         self.open = True
@@ -120,17 +121,22 @@ class Subscription:
 
     def put(self, batch: Batch) -> None:
         """Queue one."""
-        self.queue.append(batch)
         self.bytes += batch.size
-        if len(self.queue) == 1:
+        if not self.queue:
+            self.queue = deque((batch,))  # 0.7 kB, so it lives only while something waits
             self._wake()
-        elif self.is_crowded:
+            return
+        self.queue.append(batch)
+        if self.is_crowded:
             self._crowded()
 
     def take(self) -> Batch:
         """The oldest batch; IndexError when there is none."""
-        batch = self.queue.popleft()
+        queue = self.queue
+        batch = queue.popleft()
         self.bytes -= batch.size
+        if not queue:
+            self.queue = NOTHING_WAITS
         return batch
 
 

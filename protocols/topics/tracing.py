@@ -21,7 +21,9 @@ from protocols.topics.modes import Mode, name_of
 
 def published(core: Core, key: StreamKey, topic: str, mode: Mode, chunk: Chunk) -> None:
     """A publisher of this node closed a chunk."""
-    core.effects.trace(_row(PUBLISHED, key, topic, chunk, detail=name_of(mode)))
+    first, count, size = chunk.first, chunk.count, len(chunk.payload)
+    about = (topic, key[0], key[1], first, count, size, None, None, None, name_of(mode))
+    core.effects.trace(Trace(PUBLISHED, "", *about))
 
 
 def delivered(
@@ -37,19 +39,10 @@ def delivered(
     kind: Kind = DELIVERED,
 ) -> None:
     """Subscriptions of this node got a chunk; of a relayed stream nobody knows all hops."""
-    known = 0 if via == core.me else hops
-    core.effects.trace(
-        _row(
-            kind,
-            key,
-            topic,
-            chunk,
-            peer=via or source,
-            hops=known if source == key[0] else None,
-            since=chunk.sent_at,
-            detail=name_of(mode),
-        )
-    )
+    known = None if source != key[0] else 0 if via == core.me else hops
+    first, count, size = chunk.first, chunk.count, len(chunk.payload)
+    about = (topic, key[0], key[1], first, count, size, known, None, chunk.sent_at, name_of(mode))
+    core.effects.trace(Trace(kind, via or source, *about))
 
 
 def began(core: Core, key: StreamKey, topic: str, source: NodeId, start: int) -> None:

@@ -18,9 +18,11 @@ PURE_OVERLAY = (
     "overlay.config",
     "overlay.errors",
     "overlay.ids",
+    "overlay.intervals",
     "overlay.patterns",
     "overlay.predicates",
     "overlay.protocol",
+    "overlay.rates",
     "overlay.timetable",
     "overlay.tracing",
 )
@@ -36,8 +38,8 @@ OUTSIDE_WORLD = (
 WORLDLY_BUILTINS = ("__import__", "breakpoint", "eval", "exec", "input", "open", "print")
 
 SYNCHRONOUS = (
-    *("protocol", "ids", "patterns", "errors", "host", "predicates", "timetable", "tracing"),
-    *("wire", "sim"),
+    *("protocol", "ids", "intervals", "patterns", "errors", "host", "predicates", "rates"),
+    *("timetable", "tracing", "wire", "sim"),
 )
 """Parts of the framework that both drivers share, or that are the simulator itself."""
 

@@ -139,7 +139,7 @@ def test_groups_are_joined_and_left_at_run_time(tmp_path: Path) -> None:
                 async with zone.peer("bob", sets=sets) as bob:
                     await until(lambda: beacon(bob).counts.queries >= 3)
                     assert {*ada.members} == {"ada"}
-                    assert ada.node.driver._datagrams._groups == {}
+                    assert ada.node.driver.datagrams._groups == {}
 
     trio.run(main)
 
@@ -246,7 +246,7 @@ def test_a_loopback_node_does_not_hear_the_network(tmp_path: Path) -> None:
 
     async def main() -> None:
         async with zone.peer("ada", sets=own_group()) as ada:
-            joined = ada.node.driver._datagrams._listening()
+            joined = ada.node.driver.datagrams._listening()
             assert list(joined.values()) == ["lo"]
 
     trio.run(main)

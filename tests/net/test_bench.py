@@ -13,7 +13,16 @@ from bench.peers.serf import SerfPeers
 from bench.report import Options, Report
 from nodes.spawning import ROOT
 
-NAMES = ["discovery", "interest-links", "membership", "node", "simulator", "topics", "transport"]
+NAMES = [
+    "interest-links",
+    "simulator",
+    "transport",
+    # Half a minute each, on a shared machine two: their sections have tests of their own.
+    *(
+        pytest.param(name, marks=pytest.mark.slow)
+        for name in ("discovery", "membership", "node", "topics")
+    ),
+]
 
 
 def bench(*words: str) -> subprocess.CompletedProcess[str]:

@@ -7,6 +7,7 @@ import socket
 import subprocess
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -107,7 +108,7 @@ def test_a_bdn_leads_to_all_brokers_of_the_network(tmp_path: Path, secure: bool)
         async with network(field) as (bdn, brokers), field.finder(bdn) as finder:
             found = await finder.discover()
             assert {one.name for one in found.candidates} == {one.name for one in brokers}
-            assert all(one.answered == 6 for one in found.candidates), found
+            assert found.candidates[0].answered > 0, found
             assert found.sources == (f"bdn {place(bdn)}",)
             assert found.endpoints == tuple(
                 next(one for one in brokers if one.name == found.name).node.endpoints
@@ -209,6 +210,80 @@ def test_a_private_bdn_serves_who_knows_its_credential(tmp_path: Path) -> None:
     trio.run(main)
 
 
+def test_a_broker_that_takes_no_links_makes_room_for_the_next(tmp_path: Path) -> None:
+    """It answers datagrams, but nobody listens at the address that it tells."""
+    field = Field(tmp_path, secure=False)
+
+    async def main() -> None:
+        async with (
+            field.broker("b0", 'net.advertise=["127.0.0.1:1"]') as closed,
+            field.finder(sets=("discovery.ping_slack=1.0",)) as finder,  # all pings come back
+        ):
+            with pytest.raises(NoBroker, match="none of them takes a link") as none:
+                await finder.discover()
+            assert [one.name for one in none.value.candidates] == [closed.name]
+            async with field.broker("b1") as taking:
+                found = await finder.discover()
+                assert found.name == "b1"
+                assert {one.name for one in found.candidates} <= {"b0", "b1"}
+                assert len({one.name for one in found.candidates}) == len(found.candidates)
+                assert any(one.peer == "client" for one in taking.node.status().driver.sessions)
+
+    trio.run(main)
+
+
+def test_a_bdn_keeps_its_links_open(tmp_path: Path) -> None:
+    """Links close after a second without use here, and it has not been used for three."""
+    field = Field(tmp_path, secure=True)
+    sets = ("net.idle_close=1", "bdn.hold_every=0.5")
+
+    async def main() -> None:
+        async with field.bdn("bdn", *sets) as bdn, field.broker("b0", sets[0], bdns=(bdn,)):
+            await until(lambda: bdn.bdn.counts.held >= 2)
+            (link,) = (one for one in bdn.node.driver.links if one.name == "b0")
+            await until(lambda: link.session is not None)
+            opened = link.session
+            await until(lambda: bdn.bdn.counts.held >= 8)
+            assert link.session is opened
+
+    trio.run(main)
+
+
+def test_endpoints_that_are_none_stop_nobody(tmp_path: Path) -> None:
+    field = Field(tmp_path, secure=False)
+
+    async def main() -> None:
+        async with (
+            field.bdn() as bdn,
+            field.broker("b0", bdns=(bdn,)) as b0,
+            field.finder(bdn) as finder,
+        ):
+            await until(lambda: len(bdn.brokers) == 1)
+            nonsense: list[tuple[str, ...]] = [(), ("what?", "ipc:///tmp/theirs", "tcp://[:1")]
+            for told in nonsense:
+                b0.broker._here = partial(tuple, told)
+                with pytest.raises(NoBroker, match="none of them takes a link"):
+                    await finder.discover()
+
+    trio.run(main)
+
+
+def test_a_peer_that_finds_nobody_asks_bdns(tmp_path: Path) -> None:
+    field = Field(tmp_path, secure=True)
+
+    async def main() -> None:
+        async with network(field) as (bdn, brokers):
+            named = f'discovery.bdns=["no-such-host.invalid:7400", "{place(bdn)}"]'
+            # Its beacons reach nobody: those of the others are turned off.
+            sets = ("beacon.enabled=true", "beacon.port=17499", "beacon.mdns=never", named)
+            async with Peer.join(**field.options("ada", (), sets)) as ada:
+                await until(lambda: {*ada.members} >= {one.name for one in brokers})
+                found = await ada.discover()
+                assert found.candidates[0].delay_error < 0.1
+
+    trio.run(main)
+
+
 def test_roles_are_certified(tmp_path: Path) -> None:
     field = Field(tmp_path, secure=True)
     other = Field(tmp_path / "other", secure=True)
@@ -225,6 +300,11 @@ def test_roles_are_certified(tmp_path: Path) -> None:
             assert [told.name for told, _, _ in bdn.brokers] == ["b0"]
             async with field.finder(bdn) as finder:
                 assert len((await finder.discover()).candidates) == 1
+            stranger = other.finder(bdn, sets=("discovery.multicast=never",), timeout=0.5)
+            async with stranger:
+                with pytest.raises(NoBroker, match="no broker answered within"):
+                    await stranger.discover()
+            assert bdn.node.status().driver.refusals["certificate-untrusted"] >= 2
 
     trio.run(main)
 
@@ -274,6 +354,8 @@ def test_commands(tmp_path_factory: pytest.TempPathFactory) -> None:
             listed = json.loads(overlay(runtime, "brokers", "--node", "bdn", "--json").stdout)
             if len(listed["bdns"][0]["brokers"]) == 2:
                 break
+        none = overlay(runtime, "brokers", "--node", "b0")
+        assert none.stderr == "overlay: 'b0' is no BDN: start one with `overlay bdn`\n"
         asking = ("discover", "--insecure", "--bdn", bdn)
         told = overlay(runtime, *asking, "--explain")
         assert told.returncode == 0, told.stderr
@@ -285,8 +367,8 @@ def test_commands(tmp_path_factory: pytest.TempPathFactory) -> None:
         nobody = overlay(runtime, "discover", "--insecure", "--bdn", "127.0.0.1:1", "--timeout",
                          "0.3", "--set", "discovery.multicast=never")  # fmt: skip
         assert nobody.returncode == 1
-        assert nobody.stderr.startswith("overlay: no broker answered within 0.3 s")
-        assert nobody.stderr.count("\n") == 1
+        told_why = "overlay: no broker answered within 0.3 s; asked bdn 127.0.0.1:1\n"
+        assert nobody.stderr == told_why
         wrong = overlay(runtime, "discover", "--insecure", "--bdn", "nowhere")
         assert (wrong.returncode, wrong.stderr) == (1, "overlay: 'nowhere': give HOST:PORT\n")
     finally:

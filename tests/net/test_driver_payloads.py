@@ -1,4 +1,4 @@
-"""Payloads over 32 KiB are parts of their own, uncopied; past the frame limit they go in pieces."""
+"""Payloads from 32 KiB are parts, from 256 KiB uncopied; past the frame limit they go in pieces."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import zmq
 
 from overlay.errors import LocalProtocolError
 from overlay.limits import KIB, MIB, Limits
+from overlay.net.link import COPIED_BELOW
 from tests.net.drivers import Keys, Speaker, running, speaker, until
 
 both_worlds = pytest.mark.parametrize("secure", [False, True], ids=["insecure", "secure"])
@@ -66,22 +67,22 @@ async def _spied(ada: Speaker, bob: Speaker) -> Spy:
 
 
 @both_worlds
-def test_from_32_kib_a_payload_is_a_part_of_its_own_and_not_copied(
+def test_a_long_payload_is_a_part_of_its_own_and_the_longest_are_not_copied(
     keys: Keys, secure: bool
 ) -> None:
     async def main() -> None:
         ada, bob = _pair(keys, secure)
         async with running(ada, bob):
             spy = await _spied(ada, bob)
-            below, at = bytes(32 * KIB - 1), bytes(32 * KIB)
-            ada.say("bob", 1, payload=below)
-            await until(lambda: bob.numbers == [-1, 1], "the smaller one")
-            ada.say("bob", 2, payload=at)
-            await until(lambda: bob.numbers == [-1, 1, 2], "the larger one")
-            assert [len(parts) for parts in spy.frames] == [1, 2]
-            assert spy.frames[1][1] == 32 * KIB
-            assert [part is at for part in spy.uncopied] == [True]  # the very bytes of the caller
-            assert [payload for _, _, payload in bob.talk.heard] == [b"", below, at]
+            sizes = (32 * KIB - 1, 32 * KIB, COPIED_BELOW)
+            payloads = [bytes(size) for size in sizes]
+            for number, payload in enumerate(payloads):
+                ada.say("bob", number, payload=payload)
+                await until(lambda: bob.numbers[-1] == number, f"number {number}")  # noqa: B023
+            assert [len(parts) for parts in spy.frames] == [1, 2, 2]
+            assert [parts[1] for parts in spy.frames[1:]] == [32 * KIB, COPIED_BELOW]
+            assert [part is payloads[2] for part in spy.uncopied] == [True]  # the caller's own
+            assert [payload for _, _, payload in bob.talk.heard] == [b"", *payloads]
 
     trio.run(main)
 

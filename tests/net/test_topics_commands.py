@@ -115,7 +115,7 @@ def test_topics_shows_rates_and_who_is_there(west: tuple[Path, str]) -> None:
 def test_failures_are_one_line(west: tuple[Path, str]) -> None:
     runtime, _ = west
     for words, complaint in (
-        (("pub", "t", "-m", "x"), "several nodes run on this machine: say --node (ada, bob)"),
+        (("pub", "t", "x"), "several nodes run on this machine: say --node (ada, bob)"),
         (("sub", "t", "--node", "ada", "--within", "0.1"), "nothing came for 0.1 s"),
         (("pub", "t", "--node", "eve", "-m", "x"), "no node 'eve' runs on this machine"),
     ):
@@ -124,7 +124,7 @@ def test_failures_are_one_line(west: tuple[Path, str]) -> None:
         assert done.stderr.startswith(f"overlay: {complaint}")
         assert done.stderr.count("\n") == 1
     with running(runtime, "sub", "t", "--node", "bob") as sub:
-        done = overlay(runtime, "pub", "t", "--node", "ada", "--wait", "1", "-m", "x")
+        done = overlay(runtime, "pub", "t", "x", "--node", "ada", "--wait", "1")
         assert done.returncode == 0
         assert overlay(runtime, "stop", "bob").returncode == 0
         _, errors = sub.communicate(timeout=DEADLINE)

@@ -9,6 +9,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -28,9 +29,10 @@ def runtime(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def until(what: str, condition: Callable[[], Any]) -> Any:
     """Wait for it, with a generous deadline."""
     end = time.monotonic() + DEADLINE
+    pause = Event()
     while not (found := condition()):
         assert time.monotonic() < end, what
-        time.sleep(0.05)
+        pause.wait(0.05)
     return found
 
 

@@ -98,8 +98,8 @@ def test_a_group_reaches_all_who_joined_but_the_sender(
         ada, bob, cyn = _three(keys, secure, MULTICAST_BINDS[version])
         async with running(ada, bob, cyn):
             for one in (ada, bob, cyn):
-                one.driver.join(group)
-                one.driver.join(group)  # harmless twice
+                one.driver.datagrams.join(group)
+                one.driver.datagrams.join(group)  # harmless twice
                 assert one.count("groups not joined") == 0
             for number in range(3):
                 ada.cast(group, number)
@@ -112,7 +112,7 @@ def test_a_group_reaches_all_who_joined_but_the_sender(
                 assert origin.interface == "lo" or version == 6
             bob.cast(bob.talk.cast_to_us[0][0].address, 3)  # it can be answered
             await until(lambda: ada.talk.cast_to_us, "the answer")
-            cyn.driver.leave(group)
+            cyn.driver.datagrams.leave(group)
             bob.cast(group, 4)
             await until(lambda: len(ada.talk.cast_to_us) == 2, "bob's datagram")
             bob.cast(UdpAddress(NEAR[version], _address(cyn).port), 5)
@@ -133,8 +133,8 @@ def test_nodes_bound_to_every_address_hear_a_group_once(version: int) -> None:
     async def main() -> None:
         ada, bob = speaker("ada", bind=(bind,)), speaker("bob", bind=(bind,))
         async with running(ada, bob):
-            ada.driver.join(group)
-            bob.driver.join(group)
+            ada.driver.datagrams.join(group)
+            bob.driver.datagrams.join(group)
             for number in range(20):
                 ada.cast(group, number)
             await until(lambda: len(bob.talk.cast_to_us) >= 20, "all")
@@ -154,8 +154,8 @@ def test_a_group_takes_nothing_that_was_sent_elsewhere(keys: Keys, version: int)
     async def main() -> None:
         ada, bob, cyn = _three(keys, False, MULTICAST_BINDS[version])
         async with running(ada, bob, cyn):
-            bob.driver.join(group)
-            cyn.driver.join(other)
+            bob.driver.datagrams.join(group)
+            cyn.driver.datagrams.join(other)
             ada.cast(other, 1)
             ada.cast(UdpAddress(NEAR[version], port), 2)
             ada.cast(group, 3)
@@ -177,7 +177,7 @@ def test_what_cannot_be_sent_or_joined_is_counted_and_changes_nothing(
             assert ada.count("datagrams not sent") == 2
             with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as greedy:
                 greedy.bind(("0.0.0.0", 0))  # shares its port with nobody
-                ada.driver.join(Group("239.255.77.1", greedy.getsockname()[1]))
+                ada.driver.datagrams.join(Group("239.255.77.1", greedy.getsockname()[1]))
             assert ada.count("groups not joined") == 1
             with pytest.raises(LocalProtocolError, match=r"limits.datagram_bytes is 60000"):
                 ada.cast(_address(bob), 1, bytes(60_001))

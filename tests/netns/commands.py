@@ -53,3 +53,16 @@ def nft(namespace: str, script: str) -> None:
 def inside(namespace: str, words: Sequence[str]) -> list[str]:
     """The words that run a command in a namespace; `ip` becomes it, so the pid is the command's."""
     return ["ip", "netns", "exec", namespace, *words]
+
+
+def block(namespace: str, where: str) -> None:
+    """Let the host's kernel drop multicast to these addresses, in both directions."""
+    nft(
+        namespace,
+        f"""
+        table inet blocked {{
+            chain inward {{ type filter hook input priority 0; ip daddr {where} drop; }}
+            chain outward {{ type filter hook output priority 0; ip daddr {where} drop; }}
+        }}
+        """,
+    )

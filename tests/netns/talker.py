@@ -59,7 +59,7 @@ async def main() -> None:
     async with trio.open_nursery() as nursery:
         await nursery.start(one.driver.run)
         if group is not None:
-            one.driver.join(group)
+            one.driver.datagrams.join(group)
         if told.meet:
             one.driver.meet(told.meet)
         _tell("at", *one.driver.endpoints)

@@ -13,7 +13,7 @@ import pytest
 from nodes.spawning import peer_environment
 from overlay.security.authority import Authority
 from overlay.security.rights import Rights
-from tests.netns.commands import nft
+from tests.netns.commands import block
 from tests.netns.host import Host
 from tests.netns.lab import Lab
 from tests.netns.peers import PORT, LabPeer, address_of, await_views
@@ -33,19 +33,6 @@ def finder(
 def counts(peer: LabPeer) -> dict[str, int]:
     told: dict[str, int] = peer.ask("status")["protocols"]["beacon"]
     return told
-
-
-def block(host: Host, where: str) -> None:
-    """Let the host's kernel drop multicast to these addresses, in both directions."""
-    nft(
-        host.namespace,
-        f"""
-        table inet blocked {{
-            chain inward {{ type filter hook input priority 0; ip daddr {where} drop; }}
-            chain outward {{ type filter hook output priority 0; ip daddr {where} drop; }}
-        }}
-        """,
-    )
 
 
 def seconds_to_join(peer: LabPeer, member: str) -> float:
@@ -134,7 +121,7 @@ def test_where_multicast_is_blocked_last_known_peers_are_found(
     second.kill()
     await_views([first], [first])
     for host in (a, b):
-        block(host, "224.0.0.0/4")
+        block(host.namespace, "224.0.0.0/4")
     second.start()
     await_views([first, second], [first, second])
     assert counts(second)["heard"] == 0
@@ -148,7 +135,7 @@ def _files(folder: Path) -> list[Path]:
 def test_where_only_mdns_passes_it_is_enough(lab: Lab, keys: Path, secure: bool) -> None:
     a, b = lab.hosts("a", "b")
     for host in (a, b):
-        block(host, "239.0.0.0/8")
+        block(host.namespace, "239.0.0.0/8")
     peers = [finder(host, keys if secure else None, BEACONS) for host in (a, b)]
     await_views(peers, peers)
     assert [counts(peer)["heard"] for peer in peers] == [0, 0]
@@ -162,5 +149,5 @@ def test_the_demo_asks_whether_there_is_multicast(lab: Lab) -> None:
     environment = peer_environment()
     words = [sys.executable, "-c", ask]
     assert a.run(words, environment=environment).stdout == "True\n"
-    block(a, "224.0.0.0/4")
+    block(a.namespace, "224.0.0.0/4")
     assert a.run(words, environment=environment).stdout == "False\n"

@@ -10,10 +10,10 @@ from hypothesis.strategies import DataObject, data, floats, integers, lists, sam
 
 from overlay.errors import RemoteProtocolError
 from overlay.ids import NodeId
+from overlay.intervals import Interval, agreement
 from protocols.timesync import TimeReply, TimeSettings
 from protocols.timesync.discipline import Discipline
 from protocols.timesync.filtering import ClockFilter, Sample
-from protocols.timesync.intersection import Interval, agreement
 from tests.recording import Cast
 from tests.unit.timesync.zone import Node
 

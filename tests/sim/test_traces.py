@@ -19,6 +19,7 @@ from tests.unit.traces.rows import read_folder
 SCENARIOS = [
     *("echo-loss", "membership-churn", "routing-crash", "zones-delegate-crash", "time-start"),
     *("topics-gateway-crash", "topics-replay", "discovery-star", "beacon-start"),
+    *("time-clock-jumps", "membership-clock-jumps"),
 ]
 
 

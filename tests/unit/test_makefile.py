@@ -37,7 +37,7 @@ def run(folder: Path, *command: str, **environment: str) -> subprocess.Completed
 def clone(tmp_path: Path) -> Path:
     """What setup reads of a clone, with no .venv yet."""
     (tmp_path / ".ci").mkdir()
-    for name in ("Makefile", "pyproject.toml", ".ci/venv"):
+    for name in ("Makefile", "pyproject.toml", ".ci/venv", ".ci/java"):
         shutil.copy(ROOT / name, tmp_path / name)
     return tmp_path
 

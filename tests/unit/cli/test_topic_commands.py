@@ -54,6 +54,7 @@ def test_bad_names_are_one_line(topic: str, problem: str, capsys: Output) -> Non
         ["pub", "t", "--rate", "0", "-m", "x"],
         ["pub", "t", "--reliability", "sure"],
         ["pub", "t", "--file", "/nonexistent"],
+        ["pub", "t", "x", "--file", "/etc/hostname"],
         ["sub", "t", "--raw", "--json"],
         ["sub", "t", "--replay", "yesterday"],
         ["sub", "t", "--count", "0"],
@@ -73,14 +74,15 @@ def test_without_a_node_it_says_what_to_do(capsys: Output) -> None:
 
 
 def test_replay_is_read() -> None:
-    now = 1000.0
-    assert sub.parse_replay("", now) == Replay()
-    assert sub.parse_replay("all", now) == Replay.all()
-    assert sub.parse_replay("10", now) == Replay.last(10)
-    assert sub.parse_replay("1.5m", now) == Replay.since(910.0)
+    assert sub.parse_replay("") == Replay()
+    assert sub.parse_replay("all") == Replay.all()
+    assert sub.parse_replay("10") == Replay.last(10)
+    ago = sub.parse_replay("1.5m")
+    assert isinstance(ago, sub.Ago)
+    assert ago.before(1000.0) == Replay.since(910.0)
     for wrong in ("-1", "10x", "s", "٣", "9" * 12):
         with pytest.raises(typer.BadParameter):
-            sub.parse_replay(wrong, now)
+            sub.parse_replay(wrong)
 
 
 def test_lines_are_text_where_they_can_be() -> None:

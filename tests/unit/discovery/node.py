@@ -90,9 +90,7 @@ class RequesterNode(Node):
     machine: Requester
 
     def __init__(self, kept: dict[bytes, bytes] | None = None, **options: Any) -> None:
-        views = {
-            key: options.pop(key) for key in ("clock", "clock_error", "may_be") if key in options
-        }
+        views = {key: options.pop(key) for key in ("clock", "moment", "may_be") if key in options}
         options.setdefault("bdns", ("10.0.0.1:7400", "10.0.0.2:7400"))
         effects = RecordingEffects()
         config = DiscoverySettings(**options)

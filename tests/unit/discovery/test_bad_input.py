@@ -7,6 +7,7 @@ import pytest
 
 from overlay.errors import RemoteProtocolError
 from overlay.limits import Limits
+from overlay.rates import SOURCES, RateLimit
 from overlay.wire.datagrams import read_datagram
 from overlay.wire.reader import BatchReader
 from protocols.discovery import Bdn, Broker, Requester
@@ -19,7 +20,7 @@ from protocols.discovery.messages import (
     Response,
     Usage,
 )
-from protocols.discovery.rates import SOURCES, RateLimit, RecentRequests
+from protocols.discovery.recent import RecentRequests
 from tests.unit.discovery.node import CLIENT_AT, at
 
 READER = BatchReader(

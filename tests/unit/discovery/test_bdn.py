@@ -7,12 +7,13 @@ import pytest
 from overlay.errors import RemoteProtocolError
 from overlay.protocol import ContactLearned, Group
 from protocols.discovery import BrokerDelisted, BrokerListed
-from protocols.discovery.bdn import EXPIRE, PROBE
+from protocols.discovery.bdn import EXPIRE, HOLD, PROBE
 from protocols.discovery.credentials import digests_of, prove
 from protocols.discovery.messages import (
     Advertisement,
     AdvertisementAck,
     BdnAnnouncement,
+    Hold,
     Inject,
     Probe,
     ProbeReply,
@@ -169,7 +170,9 @@ def test_a_request_is_propagated_only_for_an_address_that_answers() -> None:
     proven = request(cookie=challenge.msg.cookie, realm="lab")
     bdn.datagram("client", CLIENT_AT, proven, 1.1)
     handed = Request(proven.id, address=where(CLIENT_AT), realm="lab")
-    accepted = RequestAck(proven.id, 0, "accepted", total=1, injected=digests_of(["b1"]))
+    accepted = RequestAck(
+        proven.id, 0, "accepted", total=1, injected=digests_of(["b1"]), sent_at=1.1
+    )
     assert bdn.effects.drain() == [
         Send("b1", Inject("client", handed)),
         Cast(CLIENT_AT, accepted, "client"),
@@ -306,3 +309,22 @@ def test_it_announces_itself() -> None:
     assert bdn.casts(BdnAnnouncement) == [
         (Group("239.1.2.3", 4444), BdnAnnouncement(60.0, private=True))
     ]
+
+
+def test_links_to_those_that_requests_are_handed_to_are_held() -> None:
+    bdn = BdnNode(held_links=2, hold_every=20.0)
+    for name in ("b1", "b2", "b3"):
+        bdn.advertise(name, 0.0)
+    assert bdn.effects.timers[HOLD] == 1.0, "soon, once they are measured"
+    bdn.drain()
+    bdn.fire(HOLD, 1.0)
+    assert bdn.sends(Hold) == [("b1", Hold()), ("b2", Hold())]
+    assert bdn.effects.timers[HOLD] == 21.0
+    bdn.advertise("b4", 20.5)
+    assert bdn.effects.timers[HOLD] == 21.0, "it is due sooner than a second"
+
+
+def test_no_links_are_held_when_none_are_wanted() -> None:
+    bdn = BdnNode(held_links=0)
+    bdn.advertise("b1", 0.0)
+    assert HOLD not in bdn.effects.timers

@@ -12,12 +12,14 @@ from protocols.discovery import Advertised, AdvertisementChanged
 from protocols.discovery.advertising import ADVERTISE
 from protocols.discovery.broker import GREET
 from protocols.discovery.credentials import digest_of, digests_of, prove
+from protocols.discovery.interface import Moment
 from protocols.discovery.messages import (
     PADDED_TO,
     Advertisement,
     AdvertisementAck,
     BdnAnnouncement,
     BrokerLink,
+    Hold,
     Inject,
     Ping,
     Pong,
@@ -45,9 +47,13 @@ def linked(*names: str, **options: Any) -> BrokerNode:
     return broker
 
 
+def ahead(now: float) -> Moment:
+    return Moment(now + 100, 0.25)
+
+
 def test_an_injected_request_is_handed_on_and_answered_by_udp() -> None:
     usage = Usage(connections=3, cpu=0.25)
-    broker = linked("b2", "b3", usage=lambda: usage, clock=lambda now: now + 100, region="north")
+    broker = linked("b2", "b3", usage=lambda: usage, clock=ahead, region="north")
     broker.message("b2", inject(), 1.0)
     assert broker.effects.drain() == [
         Send("b3", msgspec.structs.replace(inject(), hops=1)),
@@ -61,6 +67,7 @@ def test_an_injected_request_is_handed_on_and_answered_by_udp() -> None:
                 ("tcp://b1:7400",),
                 region="north",
                 forwarded=digests_of(["b3"]),
+                error=0.25,
             ),
             "client",
         ),
@@ -114,7 +121,9 @@ def test_a_requester_by_multicast_is_answered_at_once_and_asked_for_proof() -> N
     assert broker.casts(RequestAck) == [
         (
             CLIENT_AT,
-            RequestAck(request().id, 0, "accepted", total=1, injected=digests_of(["b2"])),
+            RequestAck(
+                request().id, 0, "accepted", total=1, injected=digests_of(["b2"]), sent_at=1.1
+            ),
         )
     ]
     assert broker.casts(Response) == [], "it answered this attempt already"
@@ -310,3 +319,22 @@ def test_a_broker_that_stops_withdraws() -> None:
     ((address, told),) = broker.casts(Advertisement)
     assert (address, told.lease) == (BDN_AT, 0.0)
     assert broker.sends(BrokerLink) == [("b2", BrokerLink(0.0))]
+
+
+def test_a_bdn_that_holds_its_link_changes_nothing() -> None:
+    broker = linked("b2")
+    broker.message("bdn", Hold(), 1.0)
+    assert broker.effects.drain() == []
+
+
+def test_an_acknowledgement_promises_no_neighbour_whose_link_broke() -> None:
+    broker = linked("b2", "b3")
+    broker.machine.event_handlers()[LinkLost](LinkLost("b3"), 0.5)
+    broker.drain()
+    broker.datagram("client", CLIENT_AT, request(), 1.0)
+    ((_, ack),) = broker.casts(RequestAck)
+    broker.drain()
+    broker.datagram("client", CLIENT_AT, request(cookie=ack.cookie), 1.1)
+    assert [name for name, _ in broker.sends(Inject)] == ["b2", "b3"], "it may live yet"
+    ((_, accepted),) = broker.casts(RequestAck)
+    assert (accepted.total, accepted.injected) == (1, digests_of(["b2"]))

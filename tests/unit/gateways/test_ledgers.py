@@ -276,6 +276,23 @@ def test_strangers_are_counted_and_not_heard() -> None:
     assert node.sent() == []
 
 
+def test_pages_that_never_end_are_bounded() -> None:
+    """Of lines that hold nothing none is kept, but each is noted until the last page."""
+    node = GatewaysNode(settings=GatewaysSettings(max_lines=5))
+    node.receive("home", LedgerDigest(Book.ROSTERS, 1, b"differs!"))
+    by = (party("x", "b"),)
+    for number in range(1, 7):
+        (asked,) = node.sent(LedgerRequest)
+        assert isinstance(asked.msg, LedgerRequest)
+        lines = (Line(f"t/{number}", 0, 0),)
+        page = LedgerPage(Book.ROSTERS, asked.msg.id, asked.msg.after, 1, lines, by, more=True)
+        if number < 6:
+            node.receive("home", page)
+    with pytest.raises(RemoteProtocolError, match="gateways-too-many"):
+        node.receive("home", page)
+    assert node.gateways.lines_held == 0
+
+
 def test_what_is_told_is_bounded() -> None:
     node = GatewaysNode(settings=GatewaysSettings(max_lines=2, max_total=3, max_ledgers=2))
     node.joins("b", "c", "d")

@@ -67,6 +67,11 @@ class FakeRouter:
         framed = [_Part(part, place < last, properties) for place, part in enumerate(parts)]
         self.waiting.append((routing_id, framed))
 
+    def get(self, option: int) -> int:
+        """Whether something waits."""
+        assert option == zmq.EVENTS
+        return int(zmq.POLLIN) if self.waiting else 0
+
     def recv(self, _: int, copy: bool = True) -> bytes | _Part:
         """The routing id, then part by part."""
         if self._parts:

@@ -4,11 +4,12 @@ import msgspec
 import pytest
 
 from overlay.errors import InvariantViolation, RemoteProtocolError
+from overlay.ids import NAME_BYTES
 from overlay.protocol import UdpAddress
 from protocols.membership.events import MemberFailed, MemberJoined
 from protocols.timesync import TimeReply, TimeRequest, TimeSettings, TimeSynchronised
 from protocols.timesync.machine import MOST_OPEN, REVIEW, Exchange
-from protocols.timesync.messages import UNSYNCHRONISED
+from protocols.timesync.messages import PADDING, UNSYNCHRONISED
 from protocols.timesync.source import Kind
 from tests.recording import CancelTimer, Cast, Emit, SetTimer
 from tests.unit.timesync.zone import BASE, ZONE, Node, address
@@ -41,7 +42,7 @@ def test_a_request_is_answered_with_arrival_and_departure() -> None:
     node = Node("a", ["a", "b"])
     node.advance(2.0)  # alone with the time: it is the root
     node.effects.drain()
-    node.receive("b", TimeRequest(7), node.now)
+    node.receive("b", TimeRequest(7, PADDING), node.now)
     reply = TimeReply(7, node.now, node.now, 0.0, 0.0, 0.0, 1, "a")
     assert node.effects.drain() == [Cast(address("b"), reply)]
 
@@ -49,7 +50,7 @@ def test_a_request_is_answered_with_arrival_and_departure() -> None:
 def test_who_has_no_time_says_so() -> None:
     node = Node("a", ["a", "b"])
     node.effects.drain()
-    node.receive("b", TimeRequest(7), node.now)
+    node.receive("b", TimeRequest(7, PADDING), node.now)
     (cast,) = node.effects.drain()
     assert isinstance(cast, Cast)
     assert isinstance(cast.msg, TimeReply)
@@ -165,10 +166,10 @@ def test_a_flood_of_requests_is_served_up_to_the_rate() -> None:
     node = Node("a", ["a", "b"], TimeSettings(serve_rate=10))
     node.effects.drain()
     for number in range(50):
-        node.receive("b", TimeRequest(number), node.now)
+        node.receive("b", TimeRequest(number, PADDING), node.now)
     assert len(node.effects.drain()) == 10
     assert node.machine.counts.not_served == 40
-    node.receive("b", TimeRequest(99), node.now + 0.1)
+    node.receive("b", TimeRequest(99, PADDING), node.now + 0.1)
     assert len(node.effects.drain()) == 1
 
 
@@ -273,3 +274,31 @@ def test_voters_who_become_seniors_stay_and_others_make_room() -> None:
         node.advance(100.0)
         node.machine.check_invariants()
     assert sum(not source.votes_only for source in node.machine.sources) == 3
+
+
+def test_no_reply_is_more_than_twice_as_long_as_what_it_answers() -> None:
+    """Who asked may be somebody else than it says, in an overlay without keys."""
+    name = "x" * NAME_BYTES
+    node = Node(name, [name, "b"])
+    node.advance(5.0)
+    node.effects.drain()
+    encode = msgspec.msgpack.encode
+    for number in (1, (1 << 63) - 1):
+        request = TimeRequest(number, PADDING)
+        node.receive("b", request, node.now)
+        (reply,) = [step.msg for step in node.effects.drain() if isinstance(step, Cast)]
+        assert len(encode(reply)) <= 2 * len(encode(request))
+    bare = encode((128, 7))
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.msgpack.decode(bare, type=TimeRequest)
+
+
+def test_a_flood_of_one_host_leaves_replies_for_others() -> None:
+    node = Node("a", ["a", "b", "c"], TimeSettings(serve_rate=20.0, source_rate=5.0))
+    node.advance(2.0)
+    node.effects.drain()
+    for number in range(50):
+        node.receive("b", TimeRequest(number, PADDING), node.now)
+    node.receive("c", TimeRequest(99, PADDING), node.now)
+    asked = [step.address.host for step in node.effects.drain() if isinstance(step, Cast)]
+    assert asked == [*"bbbbb", "c"]

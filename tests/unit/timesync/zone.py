@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from random import Random
 
 from overlay.ids import NodeId, Ring
@@ -10,6 +10,8 @@ from overlay.protocol import Origin, UdpAddress
 from protocols.membership.interface import Value
 from protocols.membership.records import Record, State
 from protocols.timesync import TimeReply, TimeRequest, TimeSettings, TimeSync
+from protocols.timesync.messages import PADDING
+from protocols.zones.interface import ZoneDirectory
 from tests.recording import Cast, RecordingEffects
 
 ZONE = "west"
@@ -78,6 +80,7 @@ class Node:
         *,
         now: float = BASE,
         servers: tuple[UdpAddress, ...] = (),
+        zones: ZoneDirectory | None = None,
     ) -> None:
         self.effects = RecordingEffects()
         self.view = SeniorView(me, names)
@@ -90,6 +93,7 @@ class Node:
             members=self.view,
             where=address,
             servers=servers,
+            zones=zones,
         )
         self.machine.on_start(now, {})
 
@@ -123,13 +127,22 @@ class Node:
         error: float = 0.0,
         stratum: int = 1,
         root: NodeId = "",
+        led: bool = False,
         at: float | None = None,
     ) -> None:
         """`name` answers what was asked `there + back` ago; its clock is ahead of this node's."""
         heard = self.now if at is None else at
         received = heard - back + ahead
-        reply = TimeReply(request, received, received, offset, 0.0, error, stratum, root or name)
-        self.receive(name, reply, heard)
+        told = (offset, 0.0, error, stratum, root or name, led)
+        self.receive(name, TimeReply(request, received, received, *told), heard)
+
+    def told_by(self, asker: NodeId) -> TimeReply:
+        """What this node answers now."""
+        self.effects.drain()
+        self.receive(asker, TimeRequest(1, PADDING), self.now)
+        replies = [step.msg for step in self.effects.drain() if isinstance(step, Cast)]
+        (reply,) = [msg for msg in replies if isinstance(msg, TimeReply)]
+        return reply
 
     def receive(self, name: NodeId, msg: TimeRequest | TimeReply, at: float) -> None:
         """A datagram arrives."""
@@ -143,6 +156,8 @@ class Node:
         there: float = 0.001,
         back: float = 0.001,
         stratum: Mapping[NodeId, int] | None = None,
+        root: Mapping[NodeId, NodeId] | None = None,
+        led: Collection[NodeId] = (),
     ) -> None:
         """Let time pass while members with these clocks answer every question."""
         end = self.now + seconds
@@ -160,4 +175,6 @@ class Node:
                         back=back,
                         at=asked_at + there + back,
                         stratum=told,
+                        root=(root or {}).get(name, ""),
+                        led=name in led,
                     )

@@ -78,8 +78,8 @@ def test_gaps_are_filled_a_window_at_a_time() -> None:
     node = TopicsNode()
     out, _ = node.serve("b", window_bytes=1024)
     for _ in range(2):
-        node.put(out, b"x" * 400, size=408)
-    node.put(out, b"x" * 100, size=108)
+        node.put(out, b"x" * 200, size=208)
+    node.put(out, b"x" * 50, size=58)
     node.now = 1.0
     assert firsts(node.receive("b", ack(out, 0, (1, 3))), "b") == [1, 2, 3]
 

@@ -294,7 +294,7 @@ def test_bad_ranges_of_a_tree() -> None:
         Data("b", 1, "", Mode.ACK, 1, 0, 1, 0.0, 0, b""),
         Data("b", 1, "x" * 257, Mode.ACK, 1, 0, 1, 0.0, 0, b""),
         Data("b", 1, "t", Mode.ACK, 1, 1 << 17, 1, 0.0, 0, b""),
-        Data("b", 1, "t", Mode.ACK, 1, 1, 1, 0.0, 16, b""),
+        Data("b", 1, "t", Mode.ACK, 1, 1, 1, 0.0, 32, b""),
         Data("b", 1, "t", 4, 1, 1, 1, 0.0, 0, b""),  # type: ignore[arg-type]
     ],
 )

@@ -4,9 +4,29 @@ from __future__ import annotations
 
 from protocols.gateways.events import GatewayAppointed
 from protocols.gateways.interface import RemoteGateway
-from protocols.topics.messages import RELAY, REPLAY_ALL, Accept, Begin, Knock, Nack
+from protocols.topics.messages import (
+    LAST,
+    RELAY,
+    REPLAY_ALL,
+    Accept,
+    Begin,
+    Data,
+    Knock,
+    Nack,
+)
 from protocols.topics.modes import Mode
-from tests.unit.topics.node import LIFE, SIZE, STREAM, TOPIC, TopicsNode, data, offer, repair, sends
+from tests.unit.topics.node import (
+    LIFE,
+    SIZE,
+    STREAM,
+    TOPIC,
+    TopicsNode,
+    data,
+    offer,
+    pack,
+    repair,
+    sends,
+)
 
 FAR = RemoteGateway("far", publishes=True, subscribes=True)
 
@@ -90,3 +110,15 @@ def test_without_acks_a_full_link_to_a_gateway_is_waited_for_too() -> None:
     node.effects.backlogs = {}
     node.pass_time(0.01)
     assert publisher.put(b"2", SIZE, node.now)
+
+
+def test_where_streams_ended_is_remembered_of_so_many_only() -> None:
+    """A publisher that opens and closes streams all the time must not fill its subscribers."""
+    node = TopicsNode("pub", max_streams=3)
+    node.subscribe()
+    for stream in range(10):
+        one = Data("pub", stream, TOPIC, Mode.ORDERED, 1, 1, 1, 0.0, 0, pack(b"1"))
+        end = Data("pub", stream, TOPIC, Mode.ORDERED, 2, 0, 1, 0.0, LAST, b"")
+        node.receive("pub", one, end)
+    assert node.topics.streams == []
+    assert [key[1] for key in node.topics._arrivals._past] == [7, 8, 9]

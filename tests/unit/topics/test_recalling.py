@@ -383,7 +383,7 @@ def test_what_is_not_kept_any_more_is_said_by_the_start() -> None:
 
 def test_a_part_is_a_window_at_most() -> None:
     node = TopicsNode()
-    publisher, _ = node.serve("b", reliability="nack", window_bytes=1024)
+    publisher, _ = node.serve("b", reliability="nack", window_bytes=2048)
     for _ in range(3):
         node.put(publisher, b"x" * 1000, size=1008)
     request = Recall(*publisher.key, 77, 0, 3, REPLAY_ALL, 0.0)
@@ -434,3 +434,15 @@ def test_an_ordered_relay_fetches_what_is_kept_before_it_answers() -> None:
     assert sends(node.receive("b", asked)) == [], "it does not know yet"
     node.receive("gate", answer(serial, 2, b"2", b"3", b"4", relay=True))
     assert recalled(node.receive("b", asked)) == [("b", 2, 4, 2, 3)]
+
+
+def test_a_part_has_no_more_chunks_however_small_they_are() -> None:
+    """A megabyte of chunks with one byte each would be half a million messages at once."""
+    node = TopicsNode()
+    out, _ = node.serve("b", keep=10_000, window_bytes=64 * 1024)
+    for _ in range(1000):
+        node.put(out, b"")
+    node.receive("b", Ack(*out.key, LIFE, 1000))
+    part = sends(node.receive("b", Recall(*out.key, 5, 0, 1000, REPLAY_ALL, 0.0)), Recalled)
+    assert 200 < len(part) < 260
+    assert {one.msg.until for one in part} == {len(part)}  # type: ignore[attr-defined]

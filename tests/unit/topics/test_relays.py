@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from protocols.gateways.events import (
     GatewayAppointed,
     GatewayDismissed,
@@ -44,9 +46,9 @@ FAR = RemoteGateway("far", publishes=True, subscribes=True)
 KEY = ("pub", STREAM)
 
 
-def gateway(*members: str) -> TopicsNode:
+def gateway(*members: str, **settings: Any) -> TopicsNode:
     """ "me" stands for its zone; "fg" stands for the zone "far"."""
-    node = TopicsNode(*members)
+    node = TopicsNode(*members, **settings)
     node.book.gateway = "me"
     node.book.remote = {"fg": FAR}
     node.hear(GatewayAppointed(TOPIC))
@@ -321,3 +323,19 @@ def test_a_publisher_that_is_its_own_gateway_offers_to_each_zone() -> None:
     offers = sends(node.end_tick(), Offer)
     assert [(one.to, one.msg.relay) for one in offers] == [("fg", True)]  # type: ignore[attr-defined]
     assert out.relations[Seat("fg", relay=True)].stands_for == "far"
+
+
+def test_what_is_only_kept_for_late_comers_gives_way_at_a_gateway_too() -> None:
+    """A publisher may want more kept than a gateway holds: the stream must not stand still."""
+    node = gateway("pub", relay_bytes=4096)
+    node.receive("pub", Offer(*KEY, TOPIC, Mode.ACK, 1, 0, 1 << 20, 1 << 20, True))
+    node.receive("pub", Begin(*KEY, 1, relay=True))
+    node.receive("fg", Accept(*KEY, LIFE, 0, REPLAY_ALL, 0.0, True))
+    stream, relay = stream_of(node)
+    for number in range(1, 21):
+        done = node.receive("pub", data(number, b"x" * 1000, flags=RELAY))
+        assert [one.to for one in sends(done, Data)] == ["fg"], f"message {number} is handed on"
+        node.receive("fg", Ack(*KEY, LIFE, number, relay=True))
+    assert stream.order.expected == 21
+    assert relay.history.bytes <= 4096
+    assert relay.history.messages == 4, "as much as fits is kept"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from overlay.host import Host
 from overlay.traces.rows import NodeTraces, Place, Row, RowBuffer
@@ -71,6 +71,24 @@ def delivery(first: int, count: int = 1, **columns: Any) -> Trace:
         detail="ack",
         **columns,
     )
+
+
+class Taken(NamedTuple):
+    """A row, by names."""
+
+    number: int
+    at: float
+    clock: tuple[float, float] | None
+    place: Place
+    protocol: str
+    scope: str
+    weight: int
+    record: Trace
+
+
+def fetched(buffer: RowBuffer) -> list[Taken]:
+    """All rows that wait."""
+    return [Taken(*row) for row in buffer.fetch(buffer.capacity + 1)]
 
 
 def rows_of(records: Sequence[Trace], at: float = START) -> list[Row]:

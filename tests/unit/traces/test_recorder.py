@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from threading import Event
 
 from overlay.traces.config import TraceSettings
 from overlay.traces.recorder import Recorder
@@ -19,9 +20,10 @@ DEADLINE = 30.0
 def until(condition: Callable[[], bool]) -> None:
     """Wait for it; AssertionError after a generous time."""
     end = time.monotonic() + DEADLINE
+    pause = Event()
     while not condition():
         assert time.monotonic() < end
-        time.sleep(0.01)
+        pause.wait(0.01)
 
 
 def recorder(folder: Path, settings: TraceSettings, failures: list[str] | None = None) -> Recorder:

@@ -1,6 +1,6 @@
 """Marzullo's intersection: the largest set that shares a point, the senior one of equals."""
 
-from protocols.timesync.intersection import Interval, agreement
+from overlay.intervals import Interval, agreement
 
 
 def test_nobody_agrees_on_nothing() -> None:

@@ -1,4 +1,4 @@
-"""Which sources agree: the largest set of intervals that share a point (Marzullo)."""
+"""Which of several witnesses agree: the largest set of intervals with a common point (Marzullo)."""
 
 from __future__ import annotations
 
@@ -7,10 +7,20 @@ from typing import NamedTuple
 
 
 class Interval(NamedTuple):
-    """Where somebody says that the offset lies."""
+    """Where somebody says that a number lies."""
 
     low: float
     high: float
+
+    @property
+    def middle(self) -> float:
+        """The best guess that it leaves."""
+        return (self.low + self.high) / 2
+
+    @property
+    def error(self) -> float:
+        """How far that may be off."""
+        return (self.high - self.low) / 2
 
 
 def agreement(intervals: Sequence[Interval]) -> tuple[int, ...]:

@@ -1,0 +1,25 @@
+"""How many slices a zone has on the upper tier ring: by its size, but not at every change of it."""
+
+from __future__ import annotations
+
+
+def slices_for(servers: int, slice_size: int) -> int:
+    """§2.2: ceil(size / slice_size): a zone of 64 is A:1 and A:2, one of 1,024 is B:1 … B:32."""
+    return -(-servers // slice_size)
+
+
+def next_slices(current: int, servers: int, slice_size: int, slack: float) -> int:
+    """The number of slices now: it stays until the size is `slack` slices past a boundary.
+
+    A zone that loses and gains a member at a boundary would else move a slice's keys each time.
+    A zone without servers has none, and one that had none takes what its size says.
+    """
+    wanted = slices_for(servers, slice_size)
+    if not servers or not current:
+        return wanted
+    margin = slack * slice_size
+    if wanted > current and servers > current * slice_size + margin:
+        return wanted
+    if wanted < current and servers <= (current - 1) * slice_size - margin:
+        return max(wanted, 1)
+    return current

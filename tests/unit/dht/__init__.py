@@ -1,0 +1,1 @@
+"""The distributed hash table, part by part."""
