@@ -13,7 +13,9 @@ from overlay.tracing import Trace
 if TYPE_CHECKING:
     import pyarrow as pa
 
-SLICE = 256  # rows between two breaths: others need the interpreter, too
+# Rows between two breaths: others need the interpreter, too. On cores that are busy it lies idle at
+# each change of hands until the scheduler lets the other thread run, so slices must not be small.
+SLICE = 2048
 BREATH = 0.0005  # s: a pause of none gives the interpreter back before anybody else has it
 MICRO = 1_000_000
 
