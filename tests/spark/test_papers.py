@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ from bench.papers.published import Claim, Finding
 from nodes.spawning import ROOT
 
 
-def claim(**bounds: float) -> Claim:
+def claim(**bounds: Any) -> Claim:
     return Claim("x", "figure 1", "a thing", "%", **bounds)
 
 
