@@ -97,7 +97,7 @@ def differences(traces: Path, tables: Path) -> dict[str, Any]:
 
 def _rank_error(duck: Any, table: Path, key: str, kind: str, column: str) -> float:
     """How far, in rank, a percentile of ours is from where it should be."""
-    only = "where by = 'topic'" if key == "topic" else ""
+    only = "where \"by\" = 'topic'" if key == "topic" else ""
     name = '"group"' if key == "topic" else key
     duck.execute(
         f"""create or replace temp table p as select {name} as what, unnest([0.5, 0.9, 0.99, 0.999])

@@ -42,7 +42,7 @@ def _second(folder: Path, number: int, rate: int) -> tuple[Path, int]:
         topics=2,
         subscribers=2,
         zones=1,
-        seconds=1,
+        seconds=10,  # of the plan; they are handed over in one
         seed=number,
         run=f"second{number:03d}",
     )

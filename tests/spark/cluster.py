@@ -26,13 +26,13 @@ LOOPBACK = "127.0.0.1"
 class Daemon:
     """One JVM that logs into a file, and ends with its children."""
 
-    def __init__(self, log: Path, *words: str) -> None:
+    def __init__(self, log: Path, *words: str, memory: str = "256m") -> None:
         self.log = log
         environment = os.environ | {
             "SPARK_LOCAL_IP": LOOPBACK,
             "SPARK_HOME": str(HOME),
             "JAVA_HOME": str(find_java().resolve().parents[1]),
-            "SPARK_DAEMON_MEMORY": "256m",
+            "SPARK_DAEMON_MEMORY": memory,
         }
         with log.open("wb") as file:
             self.process = subprocess.Popen(
@@ -112,6 +112,7 @@ def connect_server(folder: Path) -> Iterator[str]:
         "org.apache.spark.deploy.SparkSubmit",
         *words,
         *("--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"),
+        memory="1g",
     )
     try:
         server.says(re.compile("Spark Connect server started"))

@@ -58,6 +58,9 @@ def test_it_draws_every_section_and_marks_a_node(analysed: Analysed, tmp_path: P
     charts = re.findall(r'id="chart-([a-z]+)"[^>]*data-ready="yes"', document)
     assert set(charts) >= {"messages", "alive", "bytes", "latency", "agreement", "load", "hops"}
     assert document.count("main-svg") >= len(charts)
+    heights = re.findall(r'class="main-svg"[^>]* height="(\d+)"', document)
+    assert heights
+    assert min(map(int, heights)) >= 200
     card = document[document.index('<aside id="card"') :]
     assert f"<h2>{node}</h2>" in card[:400]
     assert "hidden" not in card[:60]

@@ -2,7 +2,8 @@
 "use strict";
 const drawn = new Map();
 const resized = new ResizeObserver((entries) => entries.forEach((entry) => {
-  if (entry.target.dataset.ready === "yes") Plotly.Plots.resize(entry.target);
+  // Not Plots.resize: it would take the height from the frame, too.
+  if (entry.target.dataset.ready === "yes") Plotly.relayout(entry.target, { width: entry.contentRect.width });
 }));
 
 function colour(name) {

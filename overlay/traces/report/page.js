@@ -116,7 +116,7 @@ function table(name, columns, rows = rowsOf(name)) {
   return make("div", {},
     make("div", { class: "scroll" }, make("table", { id: `table-${name}` },
       make("thead", {}, head), body)),
-    make("p", { class: "more" }, rows.length < whole ? `${count(rows.length)} of ${count(whole)} rows; all are in ` : `${count(rows.length)} rows, also in `, file));
+    make("p", { class: "more" }, rows.length < whole ? `${count(rows.length)} of ${count(whole)} rows; all are in ` : `${count(rows.length)} row${rows.length === 1 ? "" : "s"}, also in `, file));
 }
 
 function compare(a, b) {
