@@ -1,7 +1,7 @@
 """The demo: three zones of four peers each, in processes of their own.
 
-A delegate is killed and replaced. Then a stream goes to all zones, and a gateway is killed under
-it.
+A delegate is killed and replaced. A stream goes to all zones, and a gateway is killed under it.
+Then keys are stored, a whole zone is killed, and all keys are read back.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import trio
 
 from nodes.control import ask, sockets_of
 from nodes.demo_stream import Stream, StreamReport, gateway_among
+from nodes.demo_table import KEYS, Table, TableReport
 from nodes.folders import private_folder
 from nodes.multicast import works_at_loopback
 from nodes.node import only_error
@@ -62,6 +63,7 @@ class DemoReport(msgspec.Struct):
     replaced: float  # s from the kill until the last witness knew the new delegate
     witnesses: list[Witness]
     stream: StreamReport
+    table: TableReport
     seconds: float
     failures: list[str]
     traces: str = ""  # where all peers recorded it
@@ -115,7 +117,7 @@ class Demo:
         self._say = say
         self._waiting_for = waiting_for
         self._peers: dict[str, DemoPeer] = {}
-        self._down = ""  # whose process may be gone
+        self._down: dict[str, None] = {}  # whose processes may be gone
         self._overlay = f"demo-{token_hex(3)}"  # two demos on one machine must not mix
         self._finds = works_at_loopback()
         self._runtime = private_folder(folder / "run")
@@ -148,8 +150,7 @@ class Demo:
         witnesses = [self._peers[name] for name in NAMES if NAMES[name] == zone and name != victim]
         old = dict(witnesses[0].delegates)
         killed_at = time.time()
-        self._down = victim
-        self._peers[victim].process.send_signal(signal.SIGKILL)
+        self._kill(victim)
         self._say(f"{victim}, a delegate of zone {zone}, is killed (SIGKILL)")
         await self._until(
             f"{victim} is out of every view of zone {zone}, and replaced",
@@ -170,11 +171,12 @@ class Demo:
 
         restarted_at = time.time()
         await self._start(nursery, victim, () if self._finds else (witnesses[0].address,))
-        self._down = ""
+        del self._down[victim]
         await self._until(
             f"{victim} is back in every view of its zone",
             lambda: all(victim in peer.members for peer in witnesses),
         )
+        await self._until(f"{victim} can be asked", lambda: self._listens(victim))
         self._say(f"{victim} starts again, and is back")
         saw = [
             Witness(
@@ -186,7 +188,8 @@ class Demo:
             for peer in witnesses
         ]
         stream = await self._stream()
-        failures = stream.faults() + await self._stop()
+        table = await self._table_outlives_a_zone(ZONES[1])
+        failures = stream.faults() + table.faults() + await self._stop()
         return DemoReport(
             zones_before=before,
             zones_after=after,
@@ -196,6 +199,7 @@ class Demo:
             replaced=replaced - killed_at,
             witnesses=saw,
             stream=stream,
+            table=table,
             seconds=time.time() - began,
             failures=failures,
             traces="" if self._traces is None else str(self._traces.resolve()),
@@ -226,8 +230,7 @@ class Demo:
         stream = Stream(FIRST, paths, doomed)
 
         def kill() -> None:
-            self._down = doomed
-            self._peers[doomed].process.send_signal(signal.SIGKILL)
+            self._kill(doomed)
             self._say(f"{doomed}, the gateway of zone {ZONES[-1]}, is killed in mid-stream")
 
         self._waiting_for("waiting until all subscribers have the stream")
@@ -239,6 +242,31 @@ class Demo:
             return report
         raise DemoFailed("the stream did not end")
 
+    async def _table_outlives_a_zone(self, zone: str) -> TableReport:
+        """Store keys by a peer of the first zone, kill another one, and read them back."""
+        there = [name for name in NAMES if name not in self._down]
+        paths = {name: sockets_of(self._control, name)[0] for name in there}
+
+        def kill() -> None:
+            self._say(f"{KEYS:,} keys are stored; all peers of zone {zone} are killed at once")
+            for name in there:
+                if NAMES[name] == zone:
+                    self._kill(name)
+
+        self._waiting_for(f"waiting until {KEYS:,} keys are stored and read back")
+        with trio.move_on_after(4 * PATIENCE):
+            report = await Table(paths[FIRST], list(paths.values())).play(zone, kill)
+            self._say(report.told())
+            return report
+        raise DemoFailed("the keys could not be stored, or read back")
+
+    def _listens(self, name: str) -> bool:
+        return bool(sockets_of(self._control, name))
+
+    def _kill(self, name: str) -> None:
+        self._down[name] = None
+        self._peers[name].process.send_signal(signal.SIGKILL)
+
     # -- steps --------------------------------------------------------------------------------
 
     def _make_keys(self) -> None:
@@ -247,7 +275,8 @@ class Demo:
 
         authority = Authority.create(self._folder / "keys", self._overlay)
         for name, zone in NAMES.items():
-            rights = Rights(zones=(zone,), publish=("demo/**",), subscribe=("demo/**",))
+            topics = ("demo/**",)
+            rights = Rights((zone,), (), topics, topics, dht_read=True, dht_write=True)
             authority.issue(name, rights, 1).save(self._folder / "keys")
 
     async def _start(self, nursery: trio.Nursery, name: str, seeds: tuple[str, ...] = ()) -> None:
@@ -256,7 +285,16 @@ class Demo:
             zone=NAMES[name],
             seed=seeds,
             profile="local",
-            set=(f"beacon.enabled={str(self._finds).lower()}", "traces.run=demo"),
+            set=(
+                f"beacon.enabled={str(self._finds).lower()}",
+                "traces.run=demo",
+                "dht.serve=true",
+                "dht.shard_bits=7",  # few keys, and twelve processes on few cores
+                "dht.compare=0.5",
+                "dht.silence=2.0",
+                # One zone founds the table, once it is complete; the others join it.
+                f"dht.founders={SIZE if NAMES[name] == ZONES[0] else 0}",
+            ),
             bind=("127.0.0.1:0",),
             keys=str(self._folder / "keys"),
             events=True,
@@ -308,7 +346,7 @@ class Demo:
         return [
             f"{name} ended with code {code}"
             for name, code in codes.items()
-            if code != 0 and name != self._down
+            if code != 0 and name not in self._down
         ]
 
     async def _end_processes(self) -> None:
@@ -331,7 +369,7 @@ class Demo:
         with trio.move_on_after(PATIENCE):
             while not condition():
                 for peer in self._peers.values():
-                    if peer.process.poll() is not None and peer.name != self._down:
+                    if peer.process.poll() is not None and peer.name not in self._down:
                         raise DemoFailed(f"{peer.name} ended: {self._last_words(peer.name)}")
                 await trio.sleep(0.01)
             return

@@ -46,6 +46,7 @@ DhtEvent: TypeAlias = (
 DHT_EVENTS: tuple[type[Event], ...] = (
     *(TableJoined, StorageZoneAdded, StorageZoneRemoved, RebalancingProgressed, MajorityLost),
 )
+ASK_AGAIN = 0.1  # s after a refusal, while the table is awaited
 WINDOW = 512  # operations of one `get_many` or `put_many` that are under way at a time
 
 # Deterministic, so that `replace(old, new)` finds a mapping equal whatever its order.
@@ -170,14 +171,14 @@ class PeerTable:
         return self._node.events(*DHT_EVENTS)
 
     async def ready(self) -> None:
-        """Wait until this node knows the table, so that operations need not."""
-        with self._node.events(TableJoined) as events:
-            while not self._machine.table:
-                if not self._node.is_running:
-                    raise LocalProtocolError(f"{self._node.name} stopped")
-                async for _ in events:
-                    break
-        await trio.lowlevel.checkpoint()
+        """Wait until the table answers this node, however long it takes to be founded."""
+        while True:
+            try:
+                await self.contains(b"")
+            except OperationRefused:
+                await trio.sleep(ASK_AGAIN)
+            else:
+                return
 
     @property
     def _machine(self) -> Dht:

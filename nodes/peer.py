@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 from nodes.bdn_fallback import BdnFallback
 from nodes.clock import PeerTime
 from nodes.dht import PeerTable
+from nodes.dht_service import TableService
 from nodes.discovery import Broker, find
 from nodes.facts import event_facts, link_facts, member_facts
 from nodes.federation import Federation
@@ -112,6 +113,7 @@ class Peer:
 
             Shipper(self)
         self.dht = PeerTable(self.node)
+        TableService(self.node, self.dht)
 
     @classmethod
     def join(

@@ -4,7 +4,7 @@ from nodes.discovery_recipe import add_requester, overlay_clock
 from nodes.settings import NodeConfig
 from nodes.zone_recipe import CertifiedRights, ZoneSetup, add_zones
 from nodes.zone_recipe import supervisor as supervise
-from overlay.errors import SecurityError
+from overlay.errors import ConfigError, SecurityError
 from overlay.host import Host, Recipe
 from overlay.net.addresses import parse_endpoint
 from overlay.protocol import Scope
@@ -94,9 +94,14 @@ def add_topics(host: Host, zone: Scope, config: NodeConfig, base: Membership) ->
 def add_dht(host: Host, config: NodeConfig, base: Membership, zones: Zones) -> None:
     """Let a member keep keys of the table, and ask."""
     around = host.surroundings
+    settings = config.section(DhtSettings)
+    if settings.serve and settings.storage == "sqlite" and config.state is None:
+        raise ConfigError(
+            "dht.storage = sqlite keeps values on disk: say where with --state FOLDER"
+        )
     host.add(
         Dht,
-        config.section(DhtSettings),
+        settings,
         base=base,
         zones=zones,
         may=CertifiedRights(around.rights_of).may_use_table,

@@ -13,6 +13,7 @@ from nodes.cli import (
     collector,
     config,
     demo,
+    dht,
     discover,
     echo,
     keys,
@@ -81,5 +82,6 @@ for module in (
     module.register(app)
 app.add_typer(keys.app, name="keys")
 app.add_typer(config.app, name="config")
+app.add_typer(dht.app, name="dht")
 app.add_typer(trace.app, name="trace")
 sim.register(app)

@@ -1,4 +1,4 @@
-"""`overlay demo`: zones form, a delegate and a gateway are killed, and others take their places."""
+"""`overlay demo`: zones form; a delegate, a gateway and a zone are killed, and others go on."""
 
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -29,7 +29,7 @@ def demo(
     ] = None,
     json: AsJson = False,
 ) -> None:
-    """Run three zones of four peers here, kill a delegate, and a gateway under a stream."""
+    """Run three zones of four peers here; kill a delegate, a gateway, and a whole zone."""
     import trio
 
     from nodes.demo import play
@@ -99,6 +99,7 @@ def _show(report: "DemoReport") -> None:
         ("delivered to", f"{len(stream.subscribers)} peers", f"{stream.delivered:,} messages"),
     ]
     print_table(("stream", "who", "what"), rows, title=stream.told())
+    print(f"zone {report.table.zone} was killed: {report.table.told()}")
     print(f"{report.seconds:.1f} s in all")
 
 

@@ -18,7 +18,7 @@ Many zones (§2.2). The upper tier ring (UTR) has `slice_points` points for each
 storage zone; a shard belongs to the zone of the first point at or after the shard's *salted* hash,
 and its lateral replicas to the next different zones on the UTR, where they are placed by the
 shard's place on that zone's ring. Delegates compute slice counts (`slices.py`) and the UTR from
-the management zone's view, and tell their zone.
+the management zone's view, and tell their zone by the attribute `dht-tier` (`zoning.py`).
 
 Replica groups. A group has a version and members, the preferred leader first. Members are lives,
 not names: who lost its memory is not the member that it was. One zone: `replicas` successors. Two:
@@ -26,7 +26,7 @@ not names: who lost its memory is not the member that it was. One zone: `replica
 (n - 1) // 2 of them in one zone, so that any zone may be lost: 3 + 2 becomes 2, 2 and 1.
 An acknowledgement needs a majority, at least `quorum` copies, and copies in two zones where the
 group has two. One zone survives the loss of a minority of each group; two zones lose no
-acknowledged write with either zone, but refuse until a majority is back.
+acknowledged write with either; without the one that has a majority they refuse until it is back.
 
 Consensus, for each shard. A *leader* holds a ballot that a majority of the group promised. It reads
 from that majority what may be newer than its own copy, proposes again what not all of them have,
@@ -35,14 +35,22 @@ message per tick. A get asks the leader for its committed value and, at the same
 others whether they still promise its ballot: one round trip, no clock. Ballots grow with
 (group version, round, place of the leader in the group).
 
-Changing a group, always by its leader: bring the new members up to date, stop writing, bring a
-majority of the new group to the leader's exact state, then have a majority of the *old* group
-accept the next group (`Decide`), and only then let it begin (`Activate`), with ballots of its
-own. Views of membership only propose; they decide nothing. Who was replaced forgets the data and
-remembers the successor group.
+Changing a group, always by its leader: bring the new members up to date, stop writing, bring all
+of them to its exact state (a majority, if it only finishes what an earlier leader began), then
+have a majority of the *old* group accept the next one (`Decide`), and only then let it begin
+(`Activate`), with ballots of its own. Views of membership only propose; they decide nothing. Who
+was replaced forgets the data and remembers the successor group.
 
-Founding. A table is founded once, by the first server of a zone that knows of no table for
-`found_after`; its groups come from that server's view, and everybody computes them alike.
+Founding. A table is founded once, by the most senior server that sees no table for `found_after`;
+its groups come from that server's view, and everybody computes them alike. Servers that could not
+see each other may found two: when they meet, the younger one moves its records into the older and
+ends (`uniting.py`). Linearizability holds within one table.
+
+Asking. A server asks leaders directly; who leads is remembered until it proves wrong, and else
+asked for: in the zone the responsible member, for another zone a delegate, which asks a delegate
+there, which asks the member (`routes.py`). Nodes of a zone without servers ask through an access
+point that their delegates name (`binding.py`). With `direct = false` requests take the links of the
+zone (`posting.py`).
 
 | tag | message      | sent when                               | the receiver                      |
 |-----|--------------|-----------------------------------------|-----------------------------------|

@@ -192,6 +192,7 @@ class Acceptor:
             expires = expiry(entry.ttl, now)
             record = shard.shelf.put(entry.key, entry.value, entry.ballot, entry.sequence, expires)
             self._core.vault.put_record(shard.id, entry.key, record, entry.ttl)
+            self._core.tracer.stored(shard, entry.key, entry.sequence)
 
     def on_decide(self, src: NodeId, message: Decide, now: float) -> None:
         """Keep which group shall be next."""

@@ -23,14 +23,14 @@ class Open:
     """One operation that has no answer yet."""
 
     __slots__ = (
-        "answer", "attempts", "confirmed", "id", "operation", "result", "sent", "sent_at", "shard",
-        "started", "wake_at", "way",
+        "answer", "attempts", "confirmed", "id", "number", "operation", "result", "sent",
+        "sent_at", "shard", "started", "wake_at", "way",
     )  # fmt: skip
 
     def __init__(
         self, number: int, operation: Operation, answer: Answer, shard: int, now: float
     ) -> None:
-        self.id = number
+        self.id = self.number = number  # `id` is of the last try
         self.operation = operation
         self.answer = answer
         self.shard = shard
@@ -78,6 +78,7 @@ class Coordinator:
         shard = shard_of(operation.key, core.bits)
         number = core.next_id()
         self._open[number] = one = Open(number, operation, answer, shard, now)
+        core.tracer.began(number, operation.kind)
         core.effects.at_tick_end(self.flush)
         self._begin(one, now)
 
@@ -317,6 +318,9 @@ class Coordinator:
             core.counts.refused += 1
         else:
             core.counts.unknown += 1
+        peer = "" if one.way is None else one.way.leader
+        took = core.post.now - one.started
+        core.tracer.done(one.number, one.operation.kind, outcome, peer, took)
         self._ended.append((one.answer, outcome))
         core.effects.at_tick_end(self.flush)
 

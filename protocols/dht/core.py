@@ -19,6 +19,7 @@ from protocols.dht.messages import Activate, TableKnown
 from protocols.dht.placement import Tier, point_of, successors_of
 from protocols.dht.posting import Post
 from protocols.dht.shard import Shard
+from protocols.dht.tracing import Tracer
 from protocols.dht.vault import Vault
 from protocols.membership.interface import MembershipView
 from protocols.routing.interface import Router
@@ -108,6 +109,7 @@ class Core:
         self.here = here
         self.timers = Timetable(effects)
         self.counts = DhtCounts()
+        self.tracer = Tracer(me, effects)
         self.post = Post(effects, base.view, router)
         # What an application waits for; between replicas `effects.send` and `say` do.
         self.send = effects.send if router is None else self.post.send

@@ -264,6 +264,7 @@ class Leader:
         self._core.stored += len(value or b"")
         ttl = ttl_left(expires, now)
         self._core.vault.put_record(reign.shard.id, key, record, ttl)
+        self._core.tracer.stored(reign.shard, key, reign.sequence)
         entry = Entry(reign.shard.id, reign.ballot, reign.sequence, key, value, ttl)
         write = reign.inflight[key] = Write(reign, entry, before, waiting)
         group = reign.shard.group

@@ -363,6 +363,7 @@ class Dht(OverlayProtocol):
         """What is done regularly: compare, forget, and look at everything again."""
         core, parts = self._core, self._parts
         core.timers.set(BEAT, now + core.settings.compare)
+        core.tracer.load(core.shards)
         core.stored = sum(shard.shelf.bytes for shard in core.shards.values())
         lost = core.without_majority(now)
         if lost != self._lost:

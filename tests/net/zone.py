@@ -19,6 +19,7 @@ from tests.net.processes import RunningPeer, peer
 DEADLINE = 30.0
 OVERLAY = "testing"
 
+FEDERATE = "zones.settle=0.1"  # at once: a table is founded only once delegates looked around
 NO_DELEGATES = "zones.settle=600"  # whose attributes would appear among those of a test
 
 
@@ -36,11 +37,13 @@ class Zone:
         zones: tuple[str, ...] = ("*",),
         publish: tuple[str, ...] = ("**",),
         subscribe: tuple[str, ...] = ("**",),
+        table: str = "read write",
         **more: Any,
     ) -> Peer:
         """A peer that meets these; not started."""
         if self._authority is not None and not (self._folder / name).exists():
-            rights = Rights(zones=zones, publish=publish, subscribe=subscribe)
+            may = ("read" in table, "write" in table)
+            rights = Rights(zones, (), publish, subscribe, *may)
             self._authority.issue(name, rights, 1).save(self._folder)
         options: dict[str, Any] = {"zone": "west", "control": False, "bind": ["127.0.0.1:0"]}
         options["sets"] = [NO_DELEGATES]

@@ -16,24 +16,30 @@ from overlay.sim.trace import TraceLine
 from tests.sim.world import World
 
 RUN = """
-import json
+import json, sys
 from nodes.scenarios.registry import all_scenarios
 from nodes.scenarios.running import run_scenario
-print(json.dumps({e.name: run_scenario(e, 5).trace_hash for e in all_scenarios()}))
+family = [entry for entry in all_scenarios() if entry.name.startswith(sys.argv[1] + "-")]
+print(json.dumps({entry.name: run_scenario(entry, 5).trace_hash for entry in family}))
 """
+FAMILIES = sorted({entry.name.partition("-")[0] for entry in all_scenarios()})
 
 
-def hashes_under(hash_seed: str) -> dict[str, str]:
-    environment = os.environ | {"PYTHONHASHSEED": hash_seed}
+def hashes_under(hash_seed: str, family: str) -> dict[str, str]:
     done = subprocess.run(
-        [sys.executable, "-c", RUN], env=environment, capture_output=True, text=True, check=True
+        [sys.executable, "-c", RUN, family],
+        env=os.environ | {"PYTHONHASHSEED": hash_seed},
+        capture_output=True,
+        text=True,
+        check=True,
     )
     found: dict[str, str] = json.loads(done.stdout)
     return found
 
 
-def test_two_hash_seeds_give_one_trace_hash() -> None:
-    first, second = hashes_under("1"), hashes_under("4711")
+@pytest.mark.parametrize("family", FAMILIES)
+def test_two_hash_seeds_give_one_trace_hash(family: str) -> None:
+    first, second = hashes_under("1", family), hashes_under("4711", family)
     assert first == second
     assert len(set(first.values())) == len(first) > 5
 
