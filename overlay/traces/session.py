@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -23,6 +23,7 @@ LOOPBACK = "127.0.0.1"
 LOG4J = Path(__file__).with_name("log4j2.properties")
 
 COMMON = {
+    "spark.sql.ansi.enabled": "false",  # a mean of nothing is null, and must not end the whole job
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "16",  # adaptive execution joins those that turn out small
     "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
@@ -56,11 +57,13 @@ def open_session(master: str = "", *, memory: str = MEMORY) -> Iterator[SparkSes
         yield present
         return
     master = master or LOCAL
-    session = _connect(master) if master.startswith("sc://") else _start(master, memory)
-    try:
-        yield session
-    finally:
-        session.stop()
+    with TemporaryDirectory(prefix="overlay-spark-", ignore_cleanup_errors=True) as scratch:
+        is_far = master.startswith("sc://")
+        session = _connect(master) if is_far else _start(master, memory, Path(scratch))
+        try:
+            yield session
+        finally:
+            session.stop()
 
 
 def is_remote(session: SparkSession) -> bool:
@@ -93,18 +96,17 @@ def _connect(address: str) -> SparkSession:
     return session
 
 
-def _start(master: str, memory: str) -> SparkSession:
+def _start(master: str, memory: str, scratch: Path) -> SparkSession:
     session_class = _spark_session()
     java = find_java()
     os.environ["JAVA_HOME"] = str(java.resolve().parents[1])
     options = f"-Dlog4j2.configurationFile={LOG4J.as_uri()} -XX:+UseParallelGC"
-    scratch = tempfile.mkdtemp(prefix="overlay-spark-")
     builder = (
         session_class.builder.master(master)
         .appName("overlay analyze")
         .config("spark.driver.memory", memory)
         .config("spark.driver.extraJavaOptions", options)
-        .config("spark.sql.warehouse.dir", scratch)
+        .config("spark.sql.warehouse.dir", str(scratch))
     )
     if _is_here(master):
         os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)
@@ -114,7 +116,7 @@ def _start(master: str, memory: str) -> SparkSession:
     for key, value in (COMMON | OWN).items():
         builder = builder.config(key, value)
     try:
-        with _output_to(Path(scratch) / "spark.log"):
+        with _output_to(scratch / "spark.log"):
             session: SparkSession = builder.getOrCreate()
     except Exception as error:
         raise ConfigError(f"Spark does not start at {master}: {_first_line(error)}") from error

@@ -57,3 +57,9 @@ def test_bins_keep_eleven_bits_and_the_sign(spark: Any) -> None:
         width = 1 << max(size.bit_length() - 12, 0)
         assert abs(low) == size // width * width
         assert (low < 0) == (value < 0)
+
+
+def test_what_has_no_mean_ends_no_job(spark: Any) -> None:
+    """Nodes that hold no key at all once ended the whole analysis: a division by zero."""
+    ((ratio,),) = spark.sql("select 0 / avg(keys) from values (0), (0) as held(keys)").collect()
+    assert ratio is None
