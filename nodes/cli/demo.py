@@ -2,7 +2,6 @@
 
 from contextlib import suppress
 from datetime import UTC, datetime
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import rmtree
@@ -69,7 +68,8 @@ def _analyse(traces: Path | None, out: Path) -> None:
 
     recover(traces)  # of the peers that were killed
     try:
-        analyze = import_module("nodes.cli.analyze")
+        from nodes.cli import analyze  # it needs the extra `spark`
+
         told = analyze.run(traces, out)
     except (ImportError, OverlayError) as error:
         print(f"traces: {traces.resolve()} (no report: {error})")
