@@ -466,9 +466,7 @@ class Driver:
         self.links.session_opened(session, self.now())
 
     def _on_session_lost(self, session: Session, reason: str) -> None:
-        # Where nothing came but Hello the peer may have given up an attempt that took us too long.
-        closed = session.frames > 0
-        self.host.announce(LinkLost(session.name, reason, closed), self.now())
+        self.host.announce(LinkLost(session.name, reason, session.in_use), self.now())
 
     def _ask_who(self, link: Link, endpoint: Endpoint) -> bool:
         self._sweep_by(self.now() + ASK_AGAIN)
