@@ -18,7 +18,7 @@ from overlay.net.book import AddressBook
 from overlay.net.config import NetSettings
 from overlay.net.descriptors import Descriptors
 from overlay.net.inbound import Inbound
-from overlay.net.link import Link, State
+from overlay.net.link import NO_CONNECTION, Link, State
 from overlay.net.session import Session
 from overlay.net.tallies import Tallies
 from overlay.net.trust import Trust
@@ -357,13 +357,14 @@ class Links:
 
     def failed(self, link: Link, reason: str, was_open: bool, now: float) -> None:
         """An attempt or an open link broke; that no address answers is news, but only once."""
+        closed = was_open or reason == NO_CONNECTION
         self.counts["links broken" if was_open else "attempts failed"] += 1
         if link.waiting or link.name is None:
             self.due(link.deadline)
         tried_all = link.attempts >= len(link.candidates)
         if link.name is not None and (was_open or tried_all) and not link.lost:
             link.lost = True
-            self._announce(LinkLost(link.name, reason), now)
+            self._announce(LinkLost(link.name, reason, closed), now)
 
     def refused_by(self, link: Link, refusal: Refusal, now: float) -> None:
         """A peer turned us away: people should know why."""

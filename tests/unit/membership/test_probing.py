@@ -17,7 +17,7 @@ from protocols.membership.messages import (
     Sync,
     SyncRecords,
 )
-from protocols.membership.probing import CALM_AFTER, CALM_TURNS, CROWD
+from protocols.membership.probing import CALM_AFTER, CALM_TURNS, CROWD, DEAF
 from tests.recording import CancelTimer, Recorded, Send, SetTimer
 from tests.unit.membership.member import (
     ALIVE,
@@ -50,7 +50,8 @@ def probe(member: Member) -> tuple[str, int, list[Recorded]]:
 def fail(member: Member) -> tuple[str, list[Recorded]]:
     """Let a probe end without an answer; whom it accused, and with which effects."""
     target, sequence, _ = probe(member)
-    member.ring(("wait", sequence))
+    for helper in sent(member.ring(("wait", sequence)), PingRequest)[:1]:
+        member.hear(helper.to, IndirectAck(sequence, False))
     return target, member.ring(("wait", sequence))
 
 
@@ -173,6 +174,30 @@ def test_who_hears_from_no_helper_either_doubts_itself() -> None:
     target, sequence, _ = probe(member)
     member.hear(target, Ack(sequence, 1, digest(member)))
     assert member.membership.health == 0
+
+
+def test_who_hears_of_nobody_asks_others_before_it_accuses() -> None:
+    member = Member(*(f"n{number}" for number in range(30)))
+    target, sequence, _ = probe(member)
+    asked = {one.to for one in sent(member.ring(("wait", sequence)), PingRequest)}
+    for turn in range(DEAF):
+        effects = member.ring(("wait", sequence))
+        asked |= {one.to for one in sent(effects, PingRequest)}
+        assert len(asked) == (turn + 2) * LAN.helpers, "others each time"
+        assert member.membership.health == turn + 1
+        assert member.view(target).state == ALIVE
+    member.ring(("wait", sequence))
+    assert member.view(target).state == SUSPECT, "all of them may really be gone"
+
+
+def test_a_late_report_shows_that_only_i_am_slow() -> None:
+    member = Member(*(f"n{number}" for number in range(30)))
+    target, sequence, _ = probe(member)
+    (first, *_) = sent(member.ring(("wait", sequence)), PingRequest)
+    member.ring(("wait", sequence))
+    member.hear(first.to, IndirectAck(sequence, True, 1))
+    assert ("wait", sequence) not in member.effects.timers
+    assert member.view(target).state == ALIVE
 
 
 def test_a_ping_is_answered_with_this_life_and_news() -> None:

@@ -106,7 +106,7 @@ def test_a_peer_is_lost_once_no_address_answers_and_only_once(desk: Desk, link: 
     for _ in range(4):
         desk.attempt(link)
         link.fail("no answer", NOW)
-    assert desk.news == [LinkLost("ada", "no answer")]
+    assert desk.news == [LinkLost("ada", "no answer", closed=False)]
 
 
 def test_what_answered_is_first_when_the_link_breaks_and_opens_anew(desk: Desk, link: Link) -> None:
