@@ -90,6 +90,7 @@ class Links:
         self._book = AddressBook(BOOK_SIZE)
         self._keys: dict[NodeId, bytes] = {}  # CURVE keys that certificates proved
         self._rights: dict[NodeId, Rights] = {}  # what they allow
+        self._gone: dict[NodeId, None] = {}  # held to be dead since the last flush
         self.stopping = False
         self._tallies: Tallies | None = None
 
@@ -384,6 +385,20 @@ class Links:
             link.dirty = True
             self.dirty.append(link)
 
+    def give_up(self, peer: NodeId) -> None:
+        """It is held to be dead: try no more to reach it, unless somebody writes to it again."""
+        if peer in self.by_name:
+            self._gone[peer] = None
+            self.due(self.now())
+
+    def _give_up_all(self) -> None:
+        gone, self._gone = self._gone, {}
+        for peer in gone:
+            link = self.by_name.get(peer)
+            if link is not None and link.state is not State.OPEN:
+                self.counts["frames undelivered"] += link.discard()
+                self._forget(link)
+
     def flush(self) -> None:
         """Send what waits on every link that was written to since the last flush."""
         dirty, self.dirty = self.dirty, []
@@ -394,6 +409,7 @@ class Links:
     def sweep(self, now: float) -> float:
         """Step every link and close idle ones; returns when something is due next."""
         due = now + 1.0
+        self._give_up_all()
         if self._tallies is not None:
             self._tallies.look_for_drops(self)
         for link in [link for link, until in self._parting.items() if until <= now]:

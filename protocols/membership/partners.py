@@ -35,10 +35,11 @@ class Partners(Watcher):
         if peer in self._table:
             self._adopt(peer)
 
-    def link_lost(self, peer: NodeId) -> None:
-        """It broke: another one is a better partner until it is open again."""
-        self._linked.pop(peer, None)
+    def link_lost(self, peer: NodeId) -> bool:
+        """It broke: another one is a better partner until it is open again. Whether it was open."""
+        was_open = self._linked.pop(peer, 0) is None
         self._leave(peer)
+        return was_open
 
     def member_present(self, record: Record, now: float) -> None:
         """Whoever linked before it was known to be a member."""

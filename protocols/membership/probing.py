@@ -167,6 +167,20 @@ class Prober(Watcher):
         if abrupt:
             self._give_up(under_way, now)
 
+    def link_lost(self, name: NodeId, closed: bool, was_open: bool, now: float) -> None:
+        """A link broke, or an attempt to open one failed: a hint, unless others ask already.
+
+        Then they hear at once that I do not reach it, and it is no question of mine: else all who
+        help would ask others to help them, and a zone try in vain to link with each of its dead.
+        """
+        asked = [number for number, relay in self._relays.items() if relay[2] == name]
+        for number in asked:
+            self._report(number, reached=False, life=0)
+        known = self._core.table.record(name)
+        suspected = known is not None and known.state == State.SUSPECT
+        if was_open or name in self._by_target or not (asked or suspected):
+            self.verify(name, now, abrupt=closed)
+
     def witness(self, name: NodeId, now: float) -> None:
         """See for myself what others suspect: there is time, and a suspect may be overloaded."""
         if name not in self._by_target:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from overlay.protocol import LinkLost
+from overlay.protocol import LinkLost, LinkUp
 from protocols.membership.config import MembershipSettings
 from protocols.membership.events import MemberSuspected
 from protocols.membership.machine import Membership
@@ -289,6 +289,42 @@ def test_a_lost_link_makes_a_probe_under_way_urgent() -> None:
     effects = member.tell(LinkLost(target))
     assert sent(effects, Ping) == [(target, Ping(sequence, digest(member)))]
     assert len(sent(effects, PingRequest)) == LAN.helpers
+
+
+def test_a_helper_that_is_refused_says_so_at_once_and_asks_nobody_itself() -> None:
+    member = Member(*"abcdefgh")
+    (ping,) = sent(member.hear("b", PingRequest(40, "a")), Ping)
+    effects = member.tell(LinkLost("a", "no connection"))
+    assert sent(effects, IndirectAck) == [("b", IndirectAck(40, False))]
+    assert sent(effects, PingRequest) == sent(effects, Ping) == []
+    assert isinstance(ping.msg, Ping)
+    assert ("relay", ping.msg.sequence) not in member.effects.timers
+
+
+def test_a_helper_whose_own_link_breaks_has_a_question_of_its_own() -> None:
+    member = Member(*"abcdefgh")
+    member.tell(LinkUp("a"))
+    member.hear("b", PingRequest(40, "a"))
+    assert len(sent(member.tell(LinkLost("a")), PingRequest)) == LAN.helpers
+
+
+def test_an_attempt_to_reach_a_suspect_that_fails_is_no_news() -> None:
+    member = Member(*"abcdefgh")
+    member.hear("b", Gossip((record("a", SUSPECT, accusers=("b",)),)))
+    while ("wait", 1) in member.effects.timers:  # it may be a witness
+        member.ring(("wait", 1))
+    assert sent(member.tell(LinkLost("a", "no connection")), PingRequest) == []
+
+
+def test_a_link_that_was_not_answered_in_time_makes_no_suspicion_short() -> None:
+    member = Member(*"abcdefgh")
+    effects = member.tell(LinkLost("a", "no answer in time", closed=False))
+    (ping,) = sent(effects, Ping)
+    assert isinstance(ping.msg, Ping)
+    for helper in sent(effects, PingRequest)[:1]:
+        member.hear(helper.to, IndirectAck(ping.msg.sequence, False))
+    member.ring(("wait", ping.msg.sequence))
+    assert member.view("a") == record("a", SUSPECT, accusers=("me",), abrupt=False)
 
 
 def lose_links(member: Member, names: list[str]) -> dict[str, int]:
