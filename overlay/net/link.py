@@ -202,8 +202,8 @@ class Link(Lanes):
         self._window.reset()
         self._reached = False
         self._monitor = Monitor(dealer)
-        for fd in (int(dealer.FD), self._monitor.fd):
-            links.descriptors.watch(fd, self.look)
+        links.descriptors.watch(int(dealer.FD), self.read)
+        links.descriptors.watch(self._monitor.fd, self.look)
         self.state = State.CONNECTING
         self._end_by(now)
         try:
@@ -224,8 +224,12 @@ class Link(Lanes):
             links.due(now)
 
     def look(self, now: float) -> None:
-        """One of its descriptors woke up: read the monitor, what came, and go on sending."""
+        """See what became of it: read the monitor, what came, and go on sending."""
         self._read_monitor(now)
+        self.read(now)
+
+    def read(self, now: float) -> None:
+        """Something came: read it, and go on sending. The monitor has a descriptor of its own."""
         dealer = self._dealer
         if dealer is None:
             return
