@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from random import Random
 
+from msgspec.structs import replace
+
 from overlay.errors import RemoteProtocolError
 from overlay.ids import NodeId
-from overlay.predicates import Constraint, matches
 from overlay.protocol import Event, Message
 from protocols.content import Content, ContentSettings, Delivered
-from protocols.content.messages import Again, Change, Greeting, Page
 from tests.recording import Emit, RecordingEffects, Send, TickEnd
 
 SETTINGS = ContentSettings(beat=1.0, lease=3.0, client_lease=4.0, patience=1.0, settle=0.2)
-LEDGER = (Greeting, Change, Again, Page)
 
 
 class World:
@@ -43,8 +42,6 @@ class World:
         return self._start(name, role="client", broker=broker)
 
     def _start(self, name: NodeId, **changed: object) -> Content:
-        from msgspec.structs import replace
-
         self.lives += 1
         self.effects[name] = RecordingEffects()
         settings = replace(self.settings, **changed)
@@ -153,7 +150,7 @@ class World:
         return found
 
     def told(self, src: NodeId, to: NodeId) -> list[str]:
-        """The ids in the ledger that one keeps for another: `+` advertisements, `?` subscriptions."""
+        """What one's ledger for another holds: `+id` of advertisements, `?id` of subscriptions."""
         lines = self.machines[src].router.readers[to].ledger.lines
         return sorted(("+" if key.advertisement else "?") + key.id for key in lines)
 
@@ -167,8 +164,3 @@ def linked(world: World, edges: Iterable[tuple[NodeId, NodeId]]) -> None:
     for name, links in names.items():
         world.broker(name, links)
     world.pass_time(2.5)
-
-
-def matching(item: dict[str, int], wanted: dict[str, Constraint]) -> set[str]:
-    """By brute force."""
-    return {entry for entry, constraint in wanted.items() if matches(item, constraint)}
