@@ -20,7 +20,15 @@ from overlay.errors import OverlayError
 from overlay.net.addresses import parse_endpoint
 from overlay.predicates import Constraint
 from overlay.protocol import PeerMet
-from protocols.content import BrokerAttached, Content, Delivered, EntryId, EntryRefused
+from protocols.content import (
+    Advertised,
+    BrokerAttached,
+    Content,
+    Delivered,
+    EntryId,
+    EntryRefused,
+    Subscribed,
+)
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -139,6 +147,16 @@ class PeerContent:
     def broker(self) -> str | None:
         """Who routes for this node: itself, its broker while that answers, or nobody."""
         return self.machine.broker
+
+    @property
+    def advertisements(self) -> list[Advertised]:
+        """What this node knows to be advertised; a client knows its own alone."""
+        return list(self.machine.router.srt)
+
+    @property
+    def subscriptions(self) -> list[Subscribed]:
+        """Who wants what, as far as this node must know: its own, and those that came here."""
+        return list(self.machine.subscriptions())
 
     async def attach(self, broker: str = "") -> str:
         """Have that broker from now on: its name, HOST:PORT, or the nearest; returns its name.
