@@ -82,11 +82,12 @@ class Span(NamedTuple):
         if kind.before(only) == self.low and kind.after(only) == self.high:
             yield "=", only
             return
+        whole = self.low == kind.bottom and self.high == kind.top
         if kind is TEXT and self.high == after_prefix(self.low[1]):
-            yield PREFIX, self.low[1]
+            if not (whole and self.holes):
+                yield PREFIX, self.low[1]
         else:
-            unbounded = self.high == kind.top and not self.holes
-            if self.low != kind.bottom or unbounded:
+            if self.low != kind.bottom or (whole and not self.holes):
                 yield _low_end(kind, self.low)
             if self.high != kind.top:
                 yield _high_end(kind, self.high)

@@ -28,7 +28,7 @@ import msgspec
 
 from overlay.errors import LocalProtocolError
 
-MAX_TEXT = 1024  # characters of a text value
+MAX_TEXT = 256  # characters of a text value
 LEAST_INT, GREATEST_INT = -(2**63), 2**64 - 1  # what MessagePack can carry
 SECONDS_OF_DAY = 86_400
 GREATEST_CHARACTER = 0x10FFFF
