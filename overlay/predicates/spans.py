@@ -25,6 +25,16 @@ class Span(NamedTuple):
     high: Cut = None
     holes: tuple[Value, ...] = ()
 
+    @property
+    def point(self) -> Value | None:
+        """The only value that it holds, if there is just one."""
+        kind = self.kind
+        if kind is None:
+            return None
+        only = kind.value_at(self.low)
+        lone = kind.before(only) == self.low and kind.after(only) == self.high
+        return only if lone else None
+
     def holds(self, value: Value) -> bool:
         """Tell whether the value satisfies."""
         kind = self.kind
@@ -78,8 +88,7 @@ class Span(NamedTuple):
         if kind is None:
             yield PRESENT, None
             return
-        only = kind.value_at(self.low)
-        if kind.before(only) == self.low and kind.after(only) == self.high:
+        if (only := self.point) is not None:
             yield "=", only
             return
         whole = self.low == kind.bottom and self.high == kind.top

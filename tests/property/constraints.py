@@ -29,6 +29,8 @@ EVERY_VALUE: list[Value] = [
     *(Date(n) for n in (1, 2, 3, 4, 5, 500, *range(LAST_DAY - 4, LAST_DAY + 1))),
 ]
 
+OPERATORS = ["=", "!=", "!=", "<", "<=", ">", ">=", "present", "prefix"]  # more holes than else
+
 FEW_CONSTANTS: list[Value] = [0, 1, "a", True]
 FEW_VALUES: list[Value] = [-1, 0, 0.5, 1, 2, "", "a", "a\0", "b", True, False]
 FEW_ITEMS: list[dict[str, Value]] = [
@@ -39,20 +41,23 @@ FEW_ITEMS: list[dict[str, Value]] = [
 
 def predicates(names: list[str], constants: list[Value]) -> st.SearchStrategy[Predicate]:
     """Any well-formed predicate on one of the names."""
-    return st.builds(_predicate, st.sampled_from(names), _OPERATORS, st.sampled_from(constants))
+    return st.builds(
+        some_predicate,
+        st.sampled_from(names),
+        st.sampled_from(OPERATORS),
+        st.sampled_from(constants),
+    )
 
 
 def constraints(
     names: list[str], constants: list[Value], most: int = 5
 ) -> st.SearchStrategy[Constraint]:
     """Any constraint that is not contradictory."""
-    return st.lists(predicates(names, constants), max_size=most).map(_satisfiable)
+    return st.lists(predicates(names, constants), max_size=most).map(satisfiable)
 
 
-_OPERATORS = st.sampled_from(["=", "!=", "!=", "<", "<=", ">", ">=", "present", "prefix"])
-
-
-def _predicate(name: str, operator: str, value: Value) -> Predicate:
+def some_predicate(name: str, operator: str, value: Value) -> Predicate:
+    """The predicate, or one that goes with the kind of the value."""
     if operator == "present":
         return Predicate(name, operator)
     if operator == "prefix" and not isinstance(value, str):
@@ -62,7 +67,7 @@ def _predicate(name: str, operator: str, value: Value) -> Predicate:
     return Predicate(name, operator, value)
 
 
-def _satisfiable(predicates: list[Predicate]) -> Constraint:
+def satisfiable(predicates: list[Predicate]) -> Constraint:
     """As many of them as go together, from the left: so hardly an example is thrown away."""
     kept: list[Predicate] = []
     for predicate in predicates:
