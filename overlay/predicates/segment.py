@@ -93,8 +93,9 @@ class Segment:
         piece: this is what a broker does all day.
         """
         failing = 0
+        attribute = item.get
         for name, column in self._columns.items():
-            value = item.get(name)
+            value = attribute(name)
             if value is None:
                 failing |= column.named
                 continue
@@ -106,7 +107,8 @@ class Segment:
             if line.points:  # judged exactly, by value
                 failing |= line.points ^ line.points_at.get(value, 0)
             if line.points != line.all:
-                cell = bisect_right(line.bounds, kind.key(value))
+                key = kind.key
+                cell = bisect_right(line.bounds, value if key is None else key(value))
                 failing |= line.late[cell]
                 failing |= line.early[cell]
             if len(column.lines) > 1:

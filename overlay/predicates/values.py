@@ -101,7 +101,7 @@ class Kind:
         before: Callable[[Any], Cut],
         after: Callable[[Any], Cut],
         value_at: Callable[[Cut], Value],
-        key: Callable[[Any], Any],
+        key: Callable[[Any], Any] | None = None,
         key_at: Callable[[Cut], Any],
         ordered: bool = True,
     ) -> None:
@@ -110,7 +110,7 @@ class Kind:
         self.before = before
         self.after = after
         self.value_at = value_at  # the value after the cut `before(value)`; else any value
-        self.key = key  # what sorts values like their cuts, and compares faster
+        self.key = key  # sorts values like their cuts, and fast; None: a value is its own key
         self.key_at = key_at  # the key next to a cut: a lower cut never has a greater key
         self.ordered = ordered  # has < and its like
 
@@ -124,7 +124,6 @@ NUMBER = Kind(
     before=lambda number: (number, 0),
     after=lambda number: (number, 1),
     value_at=lambda cut: cut[0],
-    key=lambda number: number,
     key_at=lambda cut: cut[0],
 )
 TEXT = Kind(
@@ -133,7 +132,6 @@ TEXT = Kind(
     before=lambda text: (0, text),
     after=lambda text: (0, text + "\0"),
     value_at=lambda cut: cut[1],
-    key=lambda text: text,
     key_at=lambda cut: cut[1],
 )
 BOOLEAN = Kind(
