@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from math import inf
 from random import Random
+from typing import Literal
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,12 +18,13 @@ from tests.brokers import Brokers
 EXPIRY = 4.0  # s: short, so that covers grow old in a test
 RANGES = "disk <= 100, memory <= 100"
 SETTLE = 8.0
+Forwarding = Literal["normal", "similarity", "direct"]
 
 
 class Chaos:
     """A world of brokers, and the oracle: what each resource was at any time."""
 
-    def __init__(self, rng: Random, forwarding: str) -> None:
+    def __init__(self, rng: Random, forwarding: Forwarding) -> None:
         self.rng = rng
         names = [chr(ord("A") + index) for index in range(rng.randint(2, 7))]
         edges = {names[rng.randrange(index)] + names[index] for index in range(1, len(names))}
@@ -133,14 +136,14 @@ class Chaos:
         known = [*self.history[id_], (inf, None)]
         return any(
             held == item and at <= end and until >= start
-            for (at, held), (until, _) in zip(known, known[1:], strict=False)
+            for (at, held), (until, _) in pairwise(known)
         )
 
     def matched_throughout(self, id_: str, wanted: Constraint, start: float, end: float) -> bool:
         known = [*self.history[id_], (inf, None)]
         if known[0][0] > start:
             return False
-        spans = zip(known, known[1:], strict=False)
+        spans = pairwise(known)
         return all(
             held is not None and matches(held, wanted)
             for (at, held), (until, _) in spans
@@ -148,7 +151,7 @@ class Chaos:
         )
 
 
-def run(seed: int, forwarding: str, faults: float, crashes: bool = False) -> Chaos:
+def run(seed: int, forwarding: Forwarding, faults: float, crashes: bool = False) -> Chaos:
     rng = Random(seed)
     chaos = Chaos(rng, forwarding)
     # What is registered long before is what a find owes.
