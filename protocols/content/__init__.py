@@ -69,6 +69,19 @@ Invariants
 """
 
 from protocols.content.config import ContentSettings
+from protocols.content.events import (
+    AdvertisementAdded,
+    AdvertisementChanged,
+    AdvertisementRemoved,
+    BrokerAttached,
+    BrokerLost,
+    ClientAttached,
+    ClientGone,
+    Delivered,
+    EntryRefused,
+    NeighbourDown,
+    NeighbourUp,
+)
 from protocols.content.interface import (
     Advertised,
     ContentRouter,
@@ -78,13 +91,26 @@ from protocols.content.interface import (
     entry_id,
     owner_of,
 )
+from protocols.content.machine import Content
 
 __all__ = [
     "Advertised",
+    "AdvertisementAdded",
+    "AdvertisementChanged",
+    "AdvertisementRemoved",
+    "BrokerAttached",
+    "BrokerLost",
+    "ClientAttached",
+    "ClientGone",
+    "Content",
     "ContentRouter",
     "ContentSettings",
     "ContentView",
+    "Delivered",
     "EntryId",
+    "EntryRefused",
+    "NeighbourDown",
+    "NeighbourUp",
     "Subscribed",
     "entry_id",
     "owner_of",

@@ -25,9 +25,9 @@ def entry_id(owner: NodeId, name: str) -> EntryId:
     return f"{owner}/{name}"
 
 
-def owner_of(id: EntryId) -> NodeId:
+def owner_of(entry: EntryId) -> NodeId:
     """Who advertised or subscribed."""
-    return id.partition("/")[0]
+    return entry.partition("/")[0]
 
 
 class Advertised(NamedTuple):
@@ -78,7 +78,7 @@ class ContentView(Protocol):
     def is_client(self, hop: NodeId) -> bool:
         """Whether that last hop is no broker: this node's own application, or a client."""
 
-    def advertisement(self, id: EntryId) -> Advertised | None:
+    def advertisement(self, entry: EntryId) -> Advertised | None:
         """The advertisement with that id, if it is known here."""
 
     def advertisements(

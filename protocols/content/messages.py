@@ -107,6 +107,7 @@ class Publication(Message, frozen=True, tag=212):
     epoch: Number
     sequence: Number  # counts the publications of that epoch, from 1
     item: dict[str, Value]
+    model: Model = ""
     hops: Annotated[int, msgspec.Meta(ge=0, le=MAX_PATH)] = 0
 
 
