@@ -61,7 +61,11 @@ class Span(NamedTuple):
         """Tell whether some value is in both."""
         if self.kind is None or other.kind is None:
             return True
-        return other.kind is self.kind and self.narrowed(other) is not None
+        if other.kind is not self.kind:
+            return False
+        if self.holes or other.holes:
+            return self.narrowed(other) is not None
+        return bool(self.low < other.high and other.low < self.high)
 
     def narrowed(self, other: Span) -> Span | None:
         """The values that are in both; None if there are none."""
