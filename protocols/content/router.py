@@ -130,7 +130,7 @@ class Router:
             return True
         if not self._leads_elsewhere(peer, one):
             return False
-        cover = None if one.whole else self._covers.cover_of(one.id)
+        cover = self._covers.cover_of(one.id)
         return cover is None or not self._leads_elsewhere(peer, cover)
 
     def _leads_elsewhere(self, peer: NodeId, one: Advertised) -> bool:
@@ -148,7 +148,7 @@ class Router:
         """
         if not self._leads_elsewhere(peer, one):
             return None
-        cover = None if one.whole else self._covers.cover_of(one.id)
+        cover = self._covers.cover_of(one.id)
         if cover is not None and self._leads_elsewhere(peer, cover):
             one = cover
         return None if peer in self.srt.offers(one.id) else one
