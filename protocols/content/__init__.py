@@ -46,8 +46,10 @@ graph with cycles two covers can then suppress a third from both sides, so that 
 finds it. One cover, the same for all brokers, cannot: nothing stops an advertisement on its way to
 its cover's broker, and everybody's subscriptions go there. `whole` advertisements are told to all.
 
-*Publications* carry a sequence number of their advertisement's epoch. A broker hands them on in
-growing order only: what comes twice, or too late, ends here. After a tree changed, publications
+*Publications* go down the tree of their advertisement, to neighbours from which a matching
+subscription came and that have no other way to the publisher; where it is covered, down the tree
+of its cover, which the publication then names. They carry a sequence number. A broker hands them
+on in growing order only: what comes twice, or too late, ends there. After a tree changed, some
 come by a new way while others are under way on the old one; those wait for up to `settle`.
 What is lost with a link is lost: this routing is best effort, and at most once.
 

@@ -13,7 +13,7 @@ from overlay.protocol import Effects
 from protocols.content.counts import ContentCounts
 from protocols.content.events import Delivered
 from protocols.content.hops import CLIENT, Hop
-from protocols.content.interface import Advertised, owner_of
+from protocols.content.interface import Advertised, EntryId, owner_of
 from protocols.content.messages import MAX_PATH, Publication
 from protocols.content.router import Router
 
@@ -57,25 +57,44 @@ class Carrier:
         return replace(msg, item=item)
 
     def hand_on(self, ready: Iterable[tuple[NodeId, Publication]]) -> None:
-        """Deliver to subscriptions of this node, and send on to every other hop that wants it."""
+        """Deliver to subscriptions of this node, and send on to other hops that want it."""
         for src, msg in ready:
             wanting = self._router.prt.matching(msg.item, msg.model)
             for subscription in wanting.pop(self._me, ()):
                 self._deliver(subscription, msg)
             if self._router.is_broker:
-                to = [hop for hop in wanting if hop != src and hop in self._hops]
+                self._spread(src, msg, wanting)
             elif src == self._me:
-                to = list(self._hops)  # its broker knows who wants it
-                self._counts.no_broker += not to
-            else:
-                continue
-            if to and msg.hops >= MAX_PATH:
-                self._counts.too_far += 1
-            elif to:
-                self._counts.forwarded += len(to)
-                self._effects.send(to, replace(msg, hops=msg.hops + 1))
+                self._counts.no_broker += not self._hops
+                self._send(list(self._hops), msg)  # its broker knows who wants it
 
-    def _deliver(self, subscription: str, msg: Publication) -> None:
+    def _spread(self, src: NodeId, msg: Publication, wanting: Iterable[NodeId]) -> None:
+        """Send it to clients, and down the tree of its advertisement."""
+        srt = self._router.srt
+        by = srt.get(msg.advertisement) or srt.get(msg.tree)
+        to: dict[EntryId, list[NodeId]] = {}
+        for name in wanting:
+            hop = self._hops.get(name)
+            if name == src or hop is None:
+                continue
+            tree = msg.tree
+            if hop.role != CLIENT and by is not None:
+                found = self._router.tree_to(name, by)
+                if found is None:
+                    continue
+                tree = "" if found.id == msg.advertisement else found.id
+            to.setdefault(tree, []).append(name)
+        for tree, names in to.items():
+            self._send(names, replace(msg, tree=tree))
+
+    def _send(self, to: list[NodeId], msg: Publication) -> None:
+        if to and msg.hops >= MAX_PATH:
+            self._counts.too_far += 1
+        elif to:
+            self._counts.forwarded += len(to)
+            self._effects.send(to, replace(msg, hops=msg.hops + 1))
+
+    def _deliver(self, subscription: EntryId, msg: Publication) -> None:
         self._counts.delivered += 1
         self._effects.emit(
             Delivered(subscription, msg.advertisement, msg.epoch, msg.sequence, msg.item, msg.hops)

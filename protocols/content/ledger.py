@@ -225,6 +225,8 @@ class Copy:
 
     def page(self, page: Page) -> list[Line] | None:
         """Take a page; with the last one return all lines."""
+        if page.series == self.series and page.stamp <= self.stamp:
+            return None  # a late copy
         if page.page == 0:
             self._pages = []
             self._whole = (page.series, page.stamp, 0)

@@ -108,6 +108,8 @@ class Publication(Message, frozen=True, tag=212):
     sequence: Number  # counts the publications of that epoch, from 1
     item: dict[str, Value]
     model: Model = ""
+    tree: Annotated[str, msgspec.Meta(max_length=NAME_BYTES + 1 + MAX_NAME)] = ""
+    """The advertisement whose tree it follows where its own one is covered and not known."""
     hops: Annotated[int, msgspec.Meta(ge=0, le=MAX_PATH)] = 0
 
 

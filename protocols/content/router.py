@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from overlay.errors import InvariantViolation
 from overlay.ids import NodeId
+from overlay.predicates import intersects
 from overlay.protocol import Event
 from protocols.content.counts import ContentCounts
 from protocols.content.covering import AdvertisementCovers, SubscriptionCovers, Wish
@@ -139,6 +140,19 @@ class Router:
             return False
         return peer != one.hop and peer not in one.path
 
+    def tree_to(self, peer: NodeId, one: Advertised) -> Advertised | None:
+        """The tree by which a neighbour gets what is published under an advertisement from here.
+
+        Its own, or its cover's if the neighbour was told of that instead; None: the neighbour has
+        another way to the publisher, and gets it there.
+        """
+        if not self._leads_elsewhere(peer, one):
+            return None
+        cover = None if one.whole else self._covers.cover_of(one.id)
+        if cover is not None and self._leads_elsewhere(peer, cover):
+            one = cover
+        return None if peer in self.srt.offers(one.id) else one
+
     # -- subscriptions --------------------------------------------------------------------------
 
     def want(self, row: Subscribed) -> None:
@@ -159,8 +173,15 @@ class Router:
             reader = self.readers.get(after.hop)
             if reader is not None:
                 for entry in self.prt.intersected_by(after.constraint, after.model):
-                    if entry not in reader.wishes and self._comes_that_way(entry, after):
-                        self._reconsider(entry, sure=after.hop)
+                    best = self.prt.best(entry)
+                    if (
+                        best is not None
+                        and entry not in reader.wishes
+                        and best.model == after.model
+                        and intersects(after.constraint, best.constraint)  # other rows may be older
+                        and self._comes_that_way(entry, after)
+                    ):
+                        self._wish(reader, best)
             return
         if after is not None and _says_the_same(before, after) and before.hop == after.hop:
             self._ways_changed(after, hop)
@@ -203,20 +224,15 @@ class Router:
                     break
         return found
 
-    def _reconsider(self, entry: EntryId, sure: NodeId | None = None) -> None:
-        """Decide again who must get a subscription; `sure`: that one must, whatever the others."""
+    def _reconsider(self, entry: EntryId) -> None:
+        """Decide again who must get a subscription."""
         best = self.prt.best(entry)
-        if best is None:
-            wanted: dict[NodeId, None] = {}
-        elif sure is not None:
-            wanted = {sure: None}
-        else:
-            wanted = self._wanted_at(best)
+        wanted = {} if best is None else self._wanted_at(best)
         for peer, reader in self.readers.items():
             if peer in wanted:
                 assert best is not None
                 self._wish(reader, best)
-            elif sure is None and entry in reader.wishes:
+            elif entry in reader.wishes:
                 self._unwish(reader, entry)
 
     def _wish(self, reader: Reader, best: Subscribed) -> None:

@@ -65,8 +65,8 @@ class Streams:
         if not stream.held:
             stream.last = place
             return [(src, msg)]
+        self._held += place not in stream.held
         stream.held[place] = (src, msg)
-        self._held += 1
         return self._release(msg.advertisement, stream, place)
 
     def due(self, entry: EntryId) -> list[tuple[NodeId, Publication]]:
