@@ -8,7 +8,16 @@ from overlay.errors import LocalProtocolError
 from overlay.ids import NodeId
 from protocols.colony.core import Core
 from protocols.colony.events import LeaderFound, LeaderLost, LeaderRefused, LeaderWanted
-from protocols.colony.messages import Ancestry, Beat, LogIn, LogInRefused, LogOut, Offers, Welcome
+from protocols.colony.messages import (
+    Ancestry,
+    Beat,
+    LogIn,
+    LogInRefused,
+    LogOut,
+    Offers,
+    Unit,
+    Welcome,
+)
 
 BEAT = "beat"
 LOGIN = "login"  # the answer to a LogIn is overdue, or a pause is over
@@ -75,6 +84,16 @@ class Attachment:
             self._core.effects.send(leader, LogOut(reason))
             self._forget_leader(reason, now)
 
+    def come_again(self, reason: str, now: float) -> None:
+        """This unit is of another kind now, which its leader has to know."""
+        leader = self._core.leader
+        if leader:
+            self._core.effects.send(leader, LogOut(reason))
+            self._forget_leader(reason, now)
+            self._seek((leader,), now)
+        elif self._pending:
+            self._seek((self._pending, *self._queue), now)
+
     # -- logging in -----------------------------------------------------------------------------
 
     def _known(self) -> tuple[NodeId, ...]:
@@ -91,6 +110,7 @@ class Attachment:
     def _ask_next(self, now: float) -> None:
         core = self._core
         self._pending = ""
+        self.tell_changes(now)
         if not self._queue:
             if core.leader:
                 core.timers.cancel(LOGIN)
@@ -102,11 +122,8 @@ class Attachment:
         leader = self._pending = self._queue.pop(0)
         self._tried[leader] = None
         self._serial = core.next_serial()
-        unit = "broker" if core.leads else "computer"
-        core.table.take_changes()
-        core.effects.send(
-            leader, LogIn(self._serial, unit, core.table.version, core.table.union)
-        )
+        unit: Unit = "broker" if core.leads else "computer"
+        core.effects.send(leader, LogIn(self._serial, unit, core.table.version, core.table.union))
         core.timers.set(LOGIN, now + core.settings.login_within)
 
     def _stop_seeking(self) -> None:

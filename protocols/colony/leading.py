@@ -36,7 +36,7 @@ class Registry:
         self.on_gone: Callable[[NodeId, float], None] = lambda name, now: None
         self._banned: dict[NodeId, float] = {}  # until when
 
-    # -- leading ----------------------------------------------------------------------------------
+    # -- leading --------------------------------------------------------------------------------
 
     def lead(self) -> None:
         """Take individuals from now on."""
@@ -62,7 +62,7 @@ class Registry:
     def _path(self) -> tuple[NodeId, ...]:
         return self._core.path[: MAX_DEPTH - 1]
 
-    # -- log and delog ------------------------------------------------------------------------------
+    # -- log and delog ----------------------------------------------------------------------------
 
     def on_log_in(self, src: NodeId, msg: LogIn, now: float) -> None:
         """Register a unit, or say why not."""
@@ -120,7 +120,7 @@ class Registry:
         core.effects.emit(IndividualLoggedOut(name, reason))
         self.on_gone(name, now)
 
-    # -- signs of life ------------------------------------------------------------------------------
+    # -- signs of life ----------------------------------------------------------------------------
 
     def on_beat(self, src: NodeId, msg: Beat, now: float) -> None:
         """Answer it."""
@@ -177,7 +177,7 @@ class Registry:
         if any(name != core.me for name in core.table.children):
             core.timers.set(SWEEP, now + core.settings.lease / 2)
 
-    # -- laziness -----------------------------------------------------------------------------------
+    # -- laziness ---------------------------------------------------------------------------------
 
     def accepted(self, name: NodeId) -> None:
         """An individual found somebody, or serves itself."""
@@ -199,6 +199,12 @@ class Registry:
                 self._ban(name, now)
             core.effects.send(name, LogOut(LAZY))
             self.forget(name, LAZY, now)
+
+    def expel(self, name: NodeId, now: float) -> None:
+        """Delog an individual, by a person's word; it may come again after `lazy_ban`."""
+        self._ban(name, now)
+        self._core.effects.send(name, LogOut("expelled"))
+        self.forget(name, "expelled", now)
 
     def _ban(self, name: NodeId, now: float) -> None:
         for one in [one for one, until in self._banned.items() if until <= now]:

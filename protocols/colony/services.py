@@ -43,6 +43,4 @@ def overlap(one: Constraint, other: Constraint) -> bool:
     An attribute that only one of them names is free in the other.
     """
     theirs = other.spans
-    return all(
-        name not in theirs or span.meets(theirs[name]) for name, span in one.spans.items()
-    )
+    return all(name not in theirs or span.meets(theirs[name]) for name, span in one.spans.items())
