@@ -108,6 +108,11 @@ class Client:
                 )
                 self._send(request, now)
 
+    def has_asked(self, broker: NodeId, request: int) -> bool:
+        """Whether that broker was asked, and not one of its individuals by this node's broker."""
+        found = self._open.get(request)
+        return not self._core.leads if found is None else broker in found.asked
+
     def on_response(self, src: NodeId, msg: ServiceResponse, now: float) -> None:
         """Tell the application as servants are found."""
         request = self._open.get(msg.id)

@@ -24,7 +24,7 @@ class Asked:
 class Hunt:
     """One want on one broker."""
 
-    __slots__ = ("asked", "ended", "found", "pending", "reported", "sender", "want")
+    __slots__ = ("asked", "ended", "found", "pending", "reported", "sender", "waits", "want")
 
     def __init__(self, want: Want, sender: NodeId) -> None:
         self.want = want
@@ -33,6 +33,7 @@ class Hunt:
         self.pending: dict[NodeId, Asked] = {}
         self.found: dict[NodeId, Acceptance] = {}
         self.reported = 0
+        self.waits = False  # for somebody who was lost and may return
         self.ended = False
 
     @property

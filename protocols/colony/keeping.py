@@ -11,7 +11,7 @@ from protocols.colony.core import Core
 from protocols.colony.messages import Ack, ServiceRequest
 
 PREFIX = b"request/"
-RECOVER = "recover"  # individuals had time to log in again
+LED = b"led"  # there were individuals, who will come again
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -32,7 +32,7 @@ class Keeper:
     def __init__(self, core: Core) -> None:
         self._core = core
         self.take_up: Callable[[NodeId, ServiceRequest, float], None]
-        self._kept: dict[bytes, Kept] = {}  # of an earlier life, to be taken up
+        self._led = False
         self._safe: dict[tuple[NodeId, int], None] = {}  # acknowledged; copies are so at once
 
     @staticmethod
@@ -63,24 +63,28 @@ class Keeper:
         """It is over."""
         self._core.effects.store(key, None, ("forgotten",))
 
-    # -- after a restart --------------------------------------------------------------------------
+    def led(self) -> None:
+        """An individual is here: a next life should wait for it."""
+        if not self._led:
+            self._led = True
+            self._core.effects.store(LED, b"1", ("forgotten",))
 
     def on_start(self, now: float, kept: Mapping[bytes, bytes]) -> None:
-        """Read what an earlier life kept; it waits until individuals are here again."""
-        for key, value in kept.items():
-            if key.startswith(PREFIX):
-                try:
-                    self._kept[key] = _decode(value)
-                except msgspec.DecodeError:  # of an older version of this program
-                    self.forget(key)
-        if self._kept:
-            settings = self._core.settings
-            self._core.timers.set(RECOVER, now + min(2 * settings.beat, settings.lease))
+        """Take up what an earlier life kept; its time counts anew: nobody knows how long it was.
 
-    def on_recover_timer(self, now: float) -> None:
-        """Search for it again; its time counts anew, as nobody knows how long the node was dead."""
-        kept, self._kept = self._kept, {}
-        for one in kept.values():
+        Nothing reliable is rejected before individuals had time to log in again.
+        """
+        self._led = LED in kept
+        if kept:
+            self._core.unsettled = now + self._core.settings.lease
+        for key, value in kept.items():
+            if not key.startswith(PREFIX):
+                continue
+            try:
+                one = _decode(value)
+            except msgspec.DecodeError:  # of an older version of this program
+                self.forget(key)
+                continue
             self._core.counts.recovered += 1
             self._safe[one.sender, one.request.serial] = None
             self.take_up(one.sender, one.request, now)

@@ -33,7 +33,8 @@ class Registry:
 
     def __init__(self, core: Core) -> None:
         self._core = core
-        self.on_gone: Callable[[NodeId, float], None] = lambda name, now: None
+        self.on_gone: Callable[[Child, float], None] = lambda child, now: None
+        self.on_first: Callable[[], None] = lambda: None
         self._banned: dict[NodeId, float] = {}  # until when
 
     # -- leading --------------------------------------------------------------------------------
@@ -81,6 +82,7 @@ class Registry:
         core.effects.send(src, Welcome(msg.serial, self._path(), child.version))
         if known is None:
             core.counts.logged_in += 1
+            self.on_first()
             core.effects.emit(IndividualLoggedIn(src, msg.unit, len(child.services)))
         if SWEEP not in core.timers:
             core.timers.set(SWEEP, now + core.settings.lease / 2)
@@ -114,11 +116,12 @@ class Registry:
     def forget(self, name: NodeId, reason: str, now: float) -> None:
         """It is no individual of this colony any more."""
         core = self._core
-        if name == core.me or core.table.remove(name) is None:
+        child = None if name == core.me else core.table.remove(name)
+        if child is None:
             return
         core.counts.logged_out += 1
         core.effects.emit(IndividualLoggedOut(name, reason))
-        self.on_gone(name, now)
+        self.on_gone(child, now)
 
     # -- signs of life ----------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ from overlay.protocol import (
     Message,
     OverlayProtocol,
 )
-from protocols.colony import attaching, courier, keeping, leading, searching
+from protocols.colony import attaching, courier, leading, searching
 from protocols.colony.asking import GIVE_UP, Client
 from protocols.colony.attaching import Attachment
 from protocols.colony.config import ColonySettings
@@ -93,6 +93,7 @@ class Colony(OverlayProtocol):
         leads: bool = False,
         leader: NodeId = "",
         leaders: Sequence[NodeId] = (),
+        offers: Iterable[Service] = (),
         card: Callable[[], Card] | None = None,
         policy: Policy = everybody,
         trust: Trust = believed,
@@ -112,7 +113,7 @@ class Colony(OverlayProtocol):
         self._client = Client(core, self._courier, trust)
         core.leads = leads
         self._own = Child(me, "computer", 0, 0.0)
-        core.table.add(self._own, ())
+        core.table.add(self._own, map(written, offers))
         self._connect()
 
     def _connect(self) -> None:
@@ -125,9 +126,13 @@ class Colony(OverlayProtocol):
         self._keeper.take_up = lambda src, msg, now: self._searcher.on_request(
             src, msg, now, recovered=True
         )
-        self._registry.on_gone = self._attachment.on_lost = lambda name, now: core.inside(
-            lambda then: self._searcher.gone(name, then)
+        self._registry.on_gone = lambda child, now: core.inside(
+            lambda then: self._searcher.gone(child.name, then, is_broker=child.unit == "broker")
         )
+        self._attachment.on_lost = lambda leader, now: core.inside(
+            lambda then: self._searcher.gone(leader, then, is_broker=True)
+        )
+        self._registry.on_first = self._keeper.led
         self._attachment.on_found = lambda now: core.inside(self._client.ask_again)
 
     def message_handlers(self) -> Mapping[type[Message], Handler]:
@@ -285,7 +290,7 @@ class Colony(OverlayProtocol):
     def _on_response(self, src: NodeId, msg: ServiceResponse, now: float) -> None:
         if msg.serial:
             self.effects.send(src, Ack(msg.serial))
-        if msg.client == self.me:
+        if msg.client == self.me and self._client.has_asked(src, msg.id):
             self._client.on_response(src, msg, now)
         else:
             self._searcher.on_response(src, msg, now)
@@ -320,8 +325,6 @@ class Colony(OverlayProtocol):
                 self._searcher.on_timer(now)
             case courier.RESEND:
                 self._courier.on_timer(now)
-            case keeping.RECOVER:
-                self._keeper.on_recover_timer(now)
         self._settle(now)
 
     def on_stored(self, token: Hashable, now: float) -> None:

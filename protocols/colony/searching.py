@@ -120,22 +120,34 @@ class Searcher:
         for hunt in hunts:
             if hunt.ended or hunt.pending:
                 continue
+            hunt.waits = False
             peers = self._select_peers(search, hunt) if left > core.settings.least else ()
-            if not peers:
+            if not peers and self._may_return(search, hunt, now):
+                hunt.waits = True
+                self._push(core.unsettled, search.key, "")
+            elif not peers:
                 self._end(search, hunt)
                 rejected.setdefault(hunt.sender, []).append(hunt.want.index)
                 if not hunt.found:
                     core.counts.rejected += 1
-                continue
-            part = hunt.part()
-            for peer in peers:
-                hunt.asked[peer] = None
-                hunt.pending[peer] = Asked(part.replies, 0.0)
-                send_list.setdefault(peer, []).append(part)
+            else:
+                part = hunt.part()
+                for peer in peers:
+                    hunt.asked[peer] = None
+                    hunt.pending[peer] = Asked(part.replies, 0.0)
+                    send_list.setdefault(peer, []).append(part)
         for peer, wants in send_list.items():
             self._ask(search, peer, wants, left, now)
         for sender, indices in rejected.items():
             self._respond(search, sender, [], indices, now)
+
+    def _may_return(self, search: Search, hunt: Hunt, now: float) -> bool:
+        """A reliable want is not rejected while a colony that broke away may come again."""
+        return (
+            bool(search.request.serial)
+            and not hunt.is_satisfied
+            and now < self._core.unsettled < search.until
+        )
 
     def _select_peers(self, search: Search, hunt: Hunt) -> list[NodeId]:
         """Of the own colony, or the leader when nobody there is left; nobody, if it is enough."""
@@ -302,11 +314,18 @@ class Searcher:
                 self._keeper.forget(key)
             search.kept.clear()
 
-    def gone(self, name: NodeId, now: float) -> None:
-        """An individual or the leader went away in mid-request: it rejects all."""
-        self._courier.forget(name, now)
+    def gone(self, name: NodeId, now: float, *, is_broker: bool) -> None:
+        """An individual or the leader went away in mid-request: it rejects all.
+
+        But a broker that was asked reliably takes it up when it restarts: it keeps its time.
+        """
+        if is_broker:
+            self._core.unsettled = now + self._core.settings.lease
+        else:
+            self._courier.forget(name, now)
         for search in list(self._searches.values()):
-            self._give_up(search, name, now)
+            if not (is_broker and search.request.serial):
+                self._give_up(search, name, now)
 
     def _give_up(self, search: Search, name: NodeId, now: float, until: float = 1e300) -> None:
         """Nothing more is expected of somebody whose time is over by then."""
@@ -343,6 +362,9 @@ class Searcher:
                 self._expire(search, peer, now)
             elif search.until <= now:
                 self._run_out(search, now)
+            else:
+                self._advance(search, [one for one in search.hunts.values() if one.waits], now)
+                self._close_if_over(search)
         while deadlines and deadlines[0][2] not in self._searches:
             heappop(deadlines)  # of what ended in time
         if deadlines:
@@ -377,7 +399,7 @@ class Searcher:
             if search.open != sum(not hunt.ended for hunt in search.hunts.values()):
                 raise InvariantViolation(f"{me}: the open wants of {search.key} are miscounted")
             for hunt in search.hunts.values():
-                if not hunt.ended and not hunt.pending:
+                if not (hunt.ended or hunt.pending or hunt.waits):
                     raise InvariantViolation(f"{me}: want {hunt.want} of {search.key} waits alone")
                 if any(peer not in hunt.asked or peer == hunt.sender for peer in hunt.pending):
                     raise InvariantViolation(f"{me}: want {hunt.want} went back to its sender")
