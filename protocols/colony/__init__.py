@@ -52,6 +52,9 @@ asks for a sign of life within `probe`. Who lost its leader tries the grandparen
 leader that it was told to have, then others told (`leaders`, or broker discovery after
 LeaderWanted). It returns to the leader that it was told to have when that one answers again.
 
+What a colony that broke away offered stays in the union for `lease`: so those above go on to ask
+there, and a reliable want waits there, instead of being rejected while individuals return.
+
 **No cycles.** `Ancestry` and `Welcome` carry the path to the root. A LogIn of somebody on one's
 own path is refused. If several log in at the same moment and close a cycle, each finds itself on
 its own path, and the one with the least name leaves its leader.
@@ -64,9 +67,10 @@ Departs from the paper: line numbers of the text are one low. Lists start empty,
 asked for it is still to answer (lines 8 and 22 would reject while others search). `replies`,
 instances, conjunctions, reliability, trust and the return home are ours.
 
-Invariants: the union is exactly what own offers and individuals' tables hold, counted; a want is
-handled once by each broker; while a want is open somebody was asked who has not answered, and a
-timer is set; nobody was asked twice; a request of this node ends exactly once, within its time;
+Invariants: the union is exactly what own offers, individuals and those who broke away hold,
+counted; a want is handled once by each broker; while a want is open somebody was asked who has not
+answered, or may return, and a timer is set; nobody was asked twice; a request of this node ends
+exactly once, within its time;
 every table is bounded by a setting, with a counter for what did not fit.
 """
 

@@ -29,7 +29,7 @@ HEADROOM = 0.95  # of a request's time that its broker is told: the last answer 
 class OpenRequest:
     """A request of this node that has no end yet."""
 
-    __slots__ = ("asked", "began", "found", "msg", "open", "until", "wanted")
+    __slots__ = ("asked", "began", "found", "msg", "open", "until", "waiting", "wanted")
 
     def __init__(self, msg: ServiceRequest, now: float, until: float) -> None:
         self.msg = msg
@@ -37,6 +37,7 @@ class OpenRequest:
         self.until = until
         self.asked: dict[NodeId, None] = {}  # brokers
         self.open: dict[int, Want] = {want.index: want for want in msg.wants}
+        self.waiting: dict[int, dict[NodeId, None]] = {want.index: {} for want in msg.wants}
         self.wanted: dict[int, int] = {want.index: want.instances for want in msg.wants}
         self.found: dict[int, dict[NodeId, None]] = {want.index: {} for want in msg.wants}
 
@@ -85,6 +86,8 @@ class Client:
         msg = request.msg
         broker = core.me if core.leads else core.leader
         request.asked[broker] = None
+        for index in request.open:
+            request.waiting[index][broker] = None
         if broker == core.me:
             core.inside(lambda then: self.ask_own_broker(msg, then))
         elif msg.serial:
@@ -126,7 +129,9 @@ class Client:
             self._accepted(msg.id, request, acceptance, now)
         for index in msg.rejected:
             if index in request.open:
-                self._end_want(msg.id, request, index, "rejected")
+                request.waiting[index].pop(src, None)
+                if not request.waiting[index]:  # a broker that was left may still search
+                    self._end_want(msg.id, request, index, "rejected")
         if not request.open:
             self._end(msg.id, request, now, complete=True)
 

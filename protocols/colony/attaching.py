@@ -33,7 +33,7 @@ class Attachment:
         self._core = core
         self._path_changed = path_changed
         self.on_lost: Callable[[NodeId, float], None] = lambda leader, now: None
-        self.on_found: Callable[[float], None] = lambda now: None
+        self.on_found: tuple[Callable[[float], None], ...] = ()
         self.home: NodeId = ""  # the leader that this unit was told to have
         self.others: dict[NodeId, None] = {}  # more that it was told of
         self._pending: NodeId = ""  # whom it asks now
@@ -48,6 +48,7 @@ class Attachment:
         self._beat_at = 0.0
         self._rtt = 0.0
         self._home_at = 0.0
+        self._known = 0  # the version of its offers that the leader has
 
     # -- commands -------------------------------------------------------------------------------
 
@@ -70,7 +71,7 @@ class Attachment:
             if leader != self._core.me:
                 self.others[leader] = None
         if self.is_seeking and not self._pending:
-            self._seek(self._known(), now)
+            self._seek(self._candidates(), now)
 
     @property
     def is_seeking(self) -> bool:
@@ -96,7 +97,7 @@ class Attachment:
 
     # -- logging in -----------------------------------------------------------------------------
 
-    def _known(self) -> tuple[NodeId, ...]:
+    def _candidates(self) -> tuple[NodeId, ...]:
         """Everybody to turn to: those above the lost leader, the told one, the others."""
         known = dict.fromkeys((*self._ancestors, *filter(None, (self.home,)), *self.others))
         return tuple(name for name in known if name != self._core.me)
@@ -115,6 +116,7 @@ class Attachment:
             if core.leader:
                 core.timers.cancel(LOGIN)
                 return
+            core.unsettled = now + core.settings.lease  # while it seeks, one may turn up
             core.effects.emit(LeaderWanted(tuple(self._tried)))
             core.timers.set(LOGIN, now + self._pause * (0.75 + 0.5 * core.rng.random()))
             self._pause = min(2 * self._pause, core.settings.retry_most)
@@ -137,7 +139,7 @@ class Attachment:
         if self._pending or self._queue:
             self._ask_next(now)
         elif not self._core.leader:
-            self._queue = list(self._known())
+            self._queue = list(self._candidates())
             self._tried.clear()
             self._ask_next(now)
 
@@ -168,9 +170,10 @@ class Attachment:
         self._home_at = now + core.settings.home_every
         core.effects.emit(LeaderFound(src, core.path))
         self._path_changed(now)
-        self._beat(now)
         self._reconcile(msg.known)
-        self.on_found(now)
+        self._beat(now)
+        for step in self.on_found:
+            core.inside(step)
 
     def on_refused(self, src: NodeId, msg: LogInRefused, now: float) -> None:
         """Try the next."""
@@ -210,7 +213,9 @@ class Attachment:
         self._number = core.next_serial()
         self._beat_at = now
         core.effects.send(core.leader, Beat(self._number, core.table.version, self._rtt))
-        pause = core.settings.beat * (0.9 + 0.2 * core.rng.random())  # not all in step
+        told = self._known == core.table.version
+        pause = core.settings.beat if told else min(core.settings.resend, core.settings.beat)
+        pause *= 0.9 + 0.2 * core.rng.random()  # not all in step
         core.timers.set(BEAT, now + pause)
 
     def on_link_lost(self, peer: NodeId, now: float) -> None:
@@ -265,7 +270,7 @@ class Attachment:
             return
         if msg.reason == UNKNOWN:
             self._forget_leader(msg.reason, now)
-            self._seek((src, *self._known()), now)
+            self._seek((src, *self._candidates()), now)
         else:
             self.lost(msg.reason, now)
 
@@ -274,7 +279,7 @@ class Attachment:
         core = self._core
         self._ancestors = core.path[1:]
         self._forget_leader(reason, now)
-        self._seek(self._known(), now)
+        self._seek(self._candidates(), now)
 
     def _forget_leader(self, reason: str, now: float) -> None:
         core = self._core
@@ -282,6 +287,7 @@ class Attachment:
         core.leader = ""
         core.path = ()
         core.counts.leaders_lost += 1
+        core.unsettled = now + core.settings.lease
         core.timers.cancel(BEAT)
         core.timers.cancel(LOST)
         core.effects.emit(LeaderLost(leader, reason))
@@ -299,9 +305,11 @@ class Attachment:
         added, removed = core.table.take_changes()
         if core.leader:
             core.effects.send(core.leader, Offers(core.table.version, base, added, removed))
+            core.timers.hasten(BEAT, now + core.settings.resend)
 
     def _reconcile(self, known: int) -> None:
         """Tell all, if the leader has another version."""
         core = self._core
+        self._known = known
         if known != core.table.version and not core.table.changed:
             core.effects.send(core.leader, Offers(core.table.version, 0, core.table.union))

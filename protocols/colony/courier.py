@@ -7,7 +7,7 @@ from collections.abc import Callable
 from overlay.ids import NodeId
 from overlay.protocol import Message
 from protocols.colony.core import Core
-from protocols.colony.messages import Ack
+from protocols.colony.messages import Ack, ServiceRequest
 
 RESEND = "resend"
 
@@ -65,9 +65,14 @@ class Courier:
         if parcel is not None and parcel.to == src:
             self._end(msg.serial, now)
 
-    def forget(self, to: NodeId, now: float) -> None:
-        """Nobody is there to take it any more."""
-        for serial in [serial for serial, parcel in self._open.items() if parcel.to == to]:
+    def forget_requests(self, to: NodeId, now: float) -> None:
+        """Ask it no more; answers still go there, as a client may only have moved."""
+        gone = [
+            serial
+            for serial, parcel in self._open.items()
+            if parcel.to == to and isinstance(parcel.msg, ServiceRequest)
+        ]
+        for serial in gone:
             self._end(serial, now)
 
     def on_timer(self, now: float) -> None:

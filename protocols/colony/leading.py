@@ -78,14 +78,22 @@ class Registry:
         known = core.table.children.get(src)
         if known is not None:
             child.asked, child.accepted = known.asked, known.accepted
+            self._broke_away(known, now)
         core.table.add(child, services)
         core.effects.send(src, Welcome(msg.serial, self._path(), child.version))
         if known is None:
             core.counts.logged_in += 1
             self.on_first()
             core.effects.emit(IndividualLoggedIn(src, msg.unit, len(child.services)))
-        if SWEEP not in core.timers:
-            core.timers.set(SWEEP, now + core.settings.lease / 2)
+        core.timers.hasten(SWEEP, now + core.settings.lease / 2)
+
+    def _broke_away(self, child: Child, now: float) -> None:
+        """A colony fell silent, or its leader restarted: its individuals may be here soon."""
+        core = self._core
+        if child.unit == "broker":
+            core.unsettled = now + core.settings.lease
+            core.table.remember(child, core.unsettled)
+            core.timers.hasten(SWEEP, core.unsettled)
 
     def _refusal(self, src: NodeId, now: float) -> tuple[str, float]:
         core = self._core
@@ -154,8 +162,7 @@ class Registry:
             core.counts.services_cut += max(0, len(added) - room)
             core.table.change(child, added[:room], self._checked(msg.removed))
             child.version = msg.version
-        elif msg.version != child.version:
-            core.effects.send(src, Ancestry(0, self._path(), child.version))
+        core.effects.send(src, Ancestry(0, self._path(), child.version))
 
     def on_link_lost(self, peer: NodeId, now: float) -> None:
         """A hint: it has `probe` seconds for a sign of life."""
@@ -176,9 +183,14 @@ class Registry:
         ]
         for name in silent:
             core.effects.send(name, LogOut(UNKNOWN))
+            self._broke_away(core.table.children[name], now)
             self.forget(name, "silent", now)
+        due = core.table.forget_lost(now)
         if any(name != core.me for name in core.table.children):
-            core.timers.set(SWEEP, now + core.settings.lease / 2)
+            later = now + core.settings.lease / 2
+            due = later if due is None else min(due, later)
+        if due is not None:
+            core.timers.set(SWEEP, due)
 
     # -- laziness ---------------------------------------------------------------------------------
 

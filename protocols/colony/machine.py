@@ -133,7 +133,7 @@ class Colony(OverlayProtocol):
             lambda then: self._searcher.gone(leader, then, is_broker=True)
         )
         self._registry.on_first = self._keeper.led
-        self._attachment.on_found = lambda now: core.inside(self._client.ask_again)
+        self._attachment.on_found = (self._client.ask_again, self._searcher.go_on)
 
     def message_handlers(self) -> Mapping[type[Message], Handler]:
         """One handler for each message of the table in the package's docstring."""

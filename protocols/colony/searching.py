@@ -319,13 +319,22 @@ class Searcher:
 
         But a broker that was asked reliably takes it up when it restarts: it keeps its time.
         """
-        if is_broker:
-            self._core.unsettled = now + self._core.settings.lease
-        else:
-            self._courier.forget(name, now)
+        if not is_broker:
+            self._courier.forget_requests(name, now)
         for search in list(self._searches.values()):
             if not (is_broker and search.request.serial):
                 self._give_up(search, name, now)
+
+    def go_on(self, now: float) -> None:
+        """There is a leader again: ask it what waits."""
+        for search in list(self._searches.values()):
+            self._go_on(search, now)
+
+    def _go_on(self, search: Search, now: float) -> None:
+        waiting = [hunt for hunt in search.hunts.values() if hunt.waits]
+        if waiting:
+            self._advance(search, waiting, now)
+            self._close_if_over(search)
 
     def _give_up(self, search: Search, name: NodeId, now: float, until: float = 1e300) -> None:
         """Nothing more is expected of somebody whose time is over by then."""
@@ -363,8 +372,7 @@ class Searcher:
             elif search.until <= now:
                 self._run_out(search, now)
             else:
-                self._advance(search, [one for one in search.hunts.values() if one.waits], now)
-                self._close_if_over(search)
+                self._go_on(search, now)
         while deadlines and deadlines[0][2] not in self._searches:
             heappop(deadlines)  # of what ended in time
         if deadlines:

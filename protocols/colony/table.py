@@ -43,6 +43,7 @@ class RoutingTable:
         self.children: dict[NodeId, Child] = {}
         self.version = 1  # of the union as the leader is told it
         self._union: dict[str, int] = {}  # how many individuals offer it
+        self._lost: dict[NodeId, tuple[dict[str, None], float]] = {}  # colonies, and until when
         self._added: dict[str, None] = {}  # since `version`
         self._removed: dict[str, None] = {}
         self._offering: dict[str, tuple[NodeId, ...]] = {}
@@ -81,6 +82,29 @@ class RoutingTable:
         wanted = dict.fromkeys(services)
         gone = [service for service in child.services if service not in wanted]
         self.change(child, wanted, gone)
+
+    # -- colonies that broke away ---------------------------------------------------------------
+
+    def remember(self, child: Child, until: float) -> None:
+        """Let what a lost colony offered stay in the union: it, or its individuals, may return.
+
+        So those above go on to ask here, and here a reliable want waits.
+        """
+        self._forget_lost(child.name)
+        self._lost[child.name] = (dict(child.services), until)
+        for service in child.services:
+            self._count(service, 1)
+
+    def forget_lost(self, now: float) -> float | None:
+        """Drop what did not return in time; returns when to look again."""
+        for name in [name for name, (_, until) in self._lost.items() if until <= now]:
+            self._forget_lost(name)
+        return min((until for _, until in self._lost.values()), default=None)
+
+    def _forget_lost(self, name: NodeId) -> None:
+        services, _ = self._lost.pop(name, ({}, 0.0))
+        for service in services:
+            self._count(service, -1)
 
     def _count(self, service: str, by: int) -> None:
         before = self._union.get(service, 0)
@@ -145,8 +169,9 @@ class RoutingTable:
     def check(self, me: NodeId) -> None:
         """The union is exactly what the individuals offer."""
         counted: dict[str, int] = {}
-        for child in self.children.values():
-            for service in child.services:
+        offers = [child.services for child in self.children.values()]
+        for services in (*offers, *(services for services, _ in self._lost.values())):
+            for service in services:
                 counted[service] = counted.get(service, 0) + 1
         if counted != self._union:
             raise InvariantViolation(f"{me}: the union is not what individuals offer")
