@@ -23,6 +23,7 @@ BEAT = "beat"
 LOGIN = "login"  # the answer to a LogIn is overdue, or a pause is over
 LOST = "lost"  # nothing was heard of the leader
 UNKNOWN = "unknown here"  # a leader's word to who is not in its table: log in again
+LOGIN_TRIES = 3  # within `login_within`: one may be lost
 CYCLE = "that would close a cycle of leaders"
 
 
@@ -38,6 +39,7 @@ class Attachment:
         self.others: dict[NodeId, None] = {}  # more that it was told of
         self._pending: NodeId = ""  # whom it asks now
         self._serial = 0  # of that LogIn
+        self._tries = 0
         self._queue: list[NodeId] = []  # whom it asks next
         self._pause = 0.0
         self._tried: dict[NodeId, None] = {}
@@ -121,12 +123,19 @@ class Attachment:
             core.timers.set(LOGIN, now + self._pause * (0.75 + 0.5 * core.rng.random()))
             self._pause = min(2 * self._pause, core.settings.retry_most)
             return
-        leader = self._pending = self._queue.pop(0)
-        self._tried[leader] = None
+        self._pending = self._queue.pop(0)
+        self._tried[self._pending] = None
         self._serial = core.next_serial()
+        self._tries = 0
+        self._knock(now)
+
+    def _knock(self, now: float) -> None:
+        core = self._core
         unit: Unit = "broker" if core.leads else "computer"
-        core.effects.send(leader, LogIn(self._serial, unit, core.table.version, core.table.union))
-        core.timers.set(LOGIN, now + core.settings.login_within)
+        msg = LogIn(self._serial, unit, core.table.version, core.table.union)
+        core.effects.send(self._pending, msg)
+        self._tries += 1
+        core.timers.set(LOGIN, now + core.settings.login_within / LOGIN_TRIES)
 
     def _stop_seeking(self) -> None:
         self._pending = ""
@@ -136,7 +145,9 @@ class Attachment:
 
     def on_login_timer(self, now: float) -> None:
         """Nobody answered, or a pause is over."""
-        if self._pending or self._queue:
+        if self._pending and self._tries < LOGIN_TRIES:
+            self._knock(now)
+        elif self._pending or self._queue:
             self._ask_next(now)
         elif not self._core.leader:
             self._queue = list(self._candidates())

@@ -118,7 +118,10 @@ class Registry:
         return [same_text(service) for service in islice(services, most)]
 
     def on_log_out(self, src: NodeId, msg: LogOut, now: float) -> None:
-        """An individual left."""
+        """An individual left, or restarted and knows nothing of this leader yet."""
+        child = self._core.table.children.get(src)
+        if child is not None and msg.reason == UNKNOWN:
+            self._broke_away(child, now)
         self.forget(src, msg.reason, now)
 
     def forget(self, name: NodeId, reason: str, now: float) -> None:
