@@ -53,13 +53,18 @@ class Hunt:
 class Search:
     """One request on one broker."""
 
-    __slots__ = ("hunts", "kept", "key", "open", "request", "unacknowledged", "until")
+    __slots__ = (
+        *("hunts", "kept", "key", "open", "recovered", "request", "unacknowledged", "until"),
+    )
 
-    def __init__(self, key: Key, request: ServiceRequest, until: float) -> None:
+    def __init__(
+        self, key: Key, request: ServiceRequest, until: float, recovered: bool = False
+    ) -> None:
         self.key = key
         self.request = request  # as it came first
         self.until = until
         self.hunts: dict[int, Hunt] = {}
+        self.recovered = recovered  # from disk: nobody knows whom the earlier life asked
         self.open = 0  # hunts
         self.kept: dict[bytes, None] = {}  # on disk
         self.unacknowledged = 0  # responses of a reliable request

@@ -72,7 +72,7 @@ class Searcher:
                 core.counts.overloaded += 1
                 self._reject(src, msg, [want.index for want in msg.wants], now)
                 return
-            search = self._searches[key] = Search(key, msg, now + msg.within)
+            search = self._searches[key] = Search(key, msg, now + msg.within, recovered)
             self._push(search.until, key, "")
         if msg.serial and src != core.me:
             search.kept[self._keeper.keep(src, msg)] = None
@@ -97,7 +97,9 @@ class Searcher:
                 self._core.counts.crossed += 1
                 crossed.append(want.index)
         if crossed:
-            self._reject(src, msg, crossed, now)
+            hunts = [search.hunts[index] for index in crossed if index in search.hunts]
+            found = [one for hunt in hunts for one in hunt.found.values()]
+            self._respond(search, src, found, crossed, now)
         if again and msg.serial:
             self._tell_again(search, src, again, now)
         self._advance(search, new, now)
@@ -207,7 +209,7 @@ class Searcher:
         moved: dict[int, Hunt] = {}
         for acceptance in msg.accepted:
             hunt = search.hunts.get(acceptance.index)
-            if hunt is None or src not in hunt.asked or src == hunt.sender:
+            if hunt is None or not self._was_asked(search, hunt, src):
                 self._core.counts.strangers += 1
             elif acceptance.servant.name not in hunt.found:
                 moved[acceptance.index] = hunt
@@ -223,6 +225,11 @@ class Searcher:
             self._respond(search, sender, accepted, [], now)
         self._advance(search, moved.values(), now)
         self._close_if_over(search)
+
+    @staticmethod
+    def _was_asked(search: Search, hunt: Hunt, src: NodeId) -> bool:
+        """By this life of the broker, or by the one before."""
+        return src != hunt.sender and (src in hunt.asked or search.recovered)
 
     def _take(self, search: Search, hunt: Hunt, src: NodeId, acceptance: Acceptance) -> bool:
         """Lines 13 to 17; whether it is to be handed on."""
