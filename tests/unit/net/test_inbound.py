@@ -65,7 +65,7 @@ def test_an_empty_router_stays_so_until_something_is_sent() -> None:
     assert desk.inbound.is_empty
     desk.inbound.end_intake()
     desk.router.put(b"a", frame(ASK))
-    desk.inbound.send(session, encoded(Mark(1)))
+    desk.inbound.send(session, [*encoded(Mark(1))])
     assert not desk.inbound.is_empty, "sending may swallow that something came"
 
 
