@@ -122,9 +122,17 @@ def _range(info: inspect.IntType | inspect.FloatType) -> str:
     most = info.le if info.le is not None else info.lt
     if least is None and most is None:
         return ""
-    least_words = "" if least is None else f"{'from' if info.ge is not None else 'over'} {least:,}"
-    most_words = "" if most is None else f"{'to' if info.le is not None else 'below'} {most:,}"
-    return f" ({' '.join(filter(None, (least_words, most_words)))})"
+    least_words = "" if least is None else f"{'from' if info.ge is not None else 'over'} "
+    most_words = "" if most is None else f"{'to' if info.le is not None else 'below'} "
+    words = (least_words + _number(least), most_words + _number(most))
+    return f" ({' '.join(filter(None, words))})"
+
+
+def _number(value: float | None) -> str:
+    """Equal annotations share one object, so the bound of a float may be an integer, or not."""
+    if value is None:
+        return ""
+    return f"{int(value):,}" if value == int(value) else str(value)
 
 
 if __name__ == "__main__":
