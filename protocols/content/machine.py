@@ -424,6 +424,8 @@ class Content(OverlayProtocol):
         if reader is not None and reader.ledger.pending:
             for change in reader.ledger.changes(self.config.page_bytes):
                 self.counts.changes += 1
+                self.counts.lines += len(change.advertisements) + len(change.unadvertised)
+                self.counts.lines += len(change.subscriptions) + len(change.unsubscribed)
                 self.effects.send(peer, change)
 
     def _on_refused(self, src: NodeId, msg: Refused, now: float) -> None:
