@@ -233,6 +233,7 @@ class Content(OverlayProtocol):
         own.sequence += 1
         self.counts.published += 1
         msg = Publication(entry, own.epoch, own.sequence, checked, own.model)
+        self._carrier.rows.published(msg)
         self._carrier.hand_on(self._streams.take(self.me, msg, now))
         return own.sequence
 
