@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from nodes.scenarios.content_world import ContentWorld, random_graph
+from nodes.scenarios.discovery_world import simulator
 from nodes.scenarios.registry import scenario
 from overlay.predicates import Constraint
 from overlay.scenario import Pause, Scenario, Stage
-from overlay.sim import Duplicate, Reorder
+from overlay.sim import Duplicate, OneWay, Reorder
 
 EVERYTHING = Constraint.parse("x >= 0, y >= 0")
 STEP = 0.3  # s between two events of a story
@@ -75,10 +76,26 @@ def loss(stage: Stage) -> Scenario:
 
 def quiet_check(stage: Stage, world: ContentWorld) -> Scenario:
     """Check without the faults that a publication would not survive: it is sent once."""
-    from nodes.scenarios.discovery_world import simulator
-
     yield Pause(2.0)
     simulator(stage).faults.clear()
+    yield from world.check()
+
+
+@scenario("content-one-way", nodes=6, both_worlds=False)
+def one_way(stage: Stage) -> Scenario:
+    """Some links carry one way alone: they count as broken, and others are used."""
+    world = with_clients(stage, extra=5)
+    yield Pause(1.5)
+    for _ in range(10):
+        world.churn()
+    broken = stage.rng.sample(world.edges, 2)
+    for edge in broken:
+        deaf, dumb = stage.rng.sample(edge, 2)
+        simulator(stage).faults.add(OneWay(dumb, deaf))
+    for _ in range(10):
+        world.churn()
+        yield Pause(STEP)
+    world.edges = [edge for edge in world.edges if edge not in broken]
     yield from world.check()
 
 
@@ -140,7 +157,7 @@ def order(stage: Stage) -> Scenario:
         for name in publishers:
             world.publish(name, "p", {"x": turn, "y": 0})
         if others and turn % 15 == 7:
-            world.crash(stage.rng.choice(others)) if turn % 2 else None
+            world.crash(stage.rng.choice(others))
         yield Pause(0.1)
         for name in world.brokers:
             if name not in stage.names and turn % 15 == 14:

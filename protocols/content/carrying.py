@@ -67,8 +67,9 @@ class Carrier:
             if self._router.is_broker:
                 self._spread(src, msg, wanting)
             elif src == self._me:
-                self._counts.no_broker += not self._hops
-                self._send(list(self._hops), msg)  # its broker knows who wants it
+                broker = list(self._router.readers)  # it knows who wants it
+                self._counts.no_broker += not broker
+                self._send(broker, msg)
 
     def _spread(self, src: NodeId, msg: Publication, wanting: Iterable[NodeId]) -> None:
         """Send it to clients, and down the tree of its advertisement."""

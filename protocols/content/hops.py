@@ -34,11 +34,12 @@ class Room(NamedTuple):
 class Hop:
     """A node one step away."""
 
-    __slots__ = ("advertisements", "copy", "expires", "role", "room", "subscriptions")
+    __slots__ = ("advertisements", "copy", "expires", "is_up", "role", "room", "subscriptions")
 
     def __init__(self, role: Role, config: ContentSettings) -> None:
         self.role = role
         self.expires = 0.0
+        self.is_up = False  # it said that it hears this node, too
         self.copy = Copy()
         self.advertisements = 0
         self.subscriptions = 0
