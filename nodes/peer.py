@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from nodes.bdn_fallback import BdnFallback
 from nodes.clock import PeerTime
+from nodes.content import PeerContent
 from nodes.dht import PeerTable
 from nodes.dht_service import TableService
 from nodes.discovery import Broker
@@ -123,6 +124,7 @@ class Peer:
         self.resources = PeerResources(self.node, distances)
         ResourcesService(self.node, self.resources)
         MachineShare(self.node, self.resources)
+        self.content = PeerContent(self.node)
 
     @classmethod
     def join(

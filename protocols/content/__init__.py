@@ -44,7 +44,8 @@ advertisements that cover it and are covered by none, the senior one (the lowest
 Departs from figure 2, line 6, where any advertisement told to that neighbour suppresses: on a
 graph with cycles two covers can then suppress a third from both sides, so that no subscription
 finds it. One cover, the same for all brokers, cannot: nothing stops an advertisement on its way to
-its cover's broker, and everybody's subscriptions go there. `whole` advertisements are told to all.
+its cover's broker, and everybody's subscriptions go there. `whole` advertisements are
+told to all, and take no part in covering.
 
 *Publications* go down the tree of their advertisement, to neighbours from which a matching
 subscription came and that have no other way to the publisher; where it is covered, down the tree

@@ -16,9 +16,15 @@ def is_senior(one: Advertised, other: Advertised) -> bool:
 
 
 def stands_over(one: Advertised, other: Advertised) -> bool:
-    """Whether the first covers the other; of two that determine the same the senior one does."""
+    """Whether the first covers the other; of two that determine the same the senior one does.
+
+    What every broker must know is covered by nothing, and covers nothing: so a table of resources,
+    all of them `whole`, costs no comparisons.
+    """
     return (
-        one.id != other.id
+        not one.whole
+        and not other.whole
+        and one.id != other.id
         and advertisement_covers(one.constraint, other.constraint)
         and (is_senior(one, other) or not advertisement_covers(other.constraint, one.constraint))
     )
@@ -47,6 +53,8 @@ class AdvertisementCovers:
 
     def added(self, new: Advertised) -> dict[EntryId, None]:
         """The SRT has a new one: which others have another cover now."""
+        if new.whole:
+            return {}
         cover = self._find(new)
         self._set(new.id, cover)
         changed: dict[EntryId, None] = {}
@@ -63,6 +71,8 @@ class AdvertisementCovers:
 
     def removed(self, old: Advertised) -> dict[EntryId, None]:
         """The SRT has it no more: which others have another cover now."""
+        if old.whole:
+            return {}
         self._set(old.id, None)
         changed: dict[EntryId, None] = {}
         freed: list[Advertised] = []

@@ -204,8 +204,11 @@ class Resources(OverlayProtocol):
 
     # -- events -------------------------------------------------------------------------------
 
+    # A node may run another content routing, in another scope: what that one tells is not meant.
+
     def _on_neighbour_down(self, event: NeighbourDown, now: float) -> None:
-        self._forget(event.peer, now)
+        if event.peer not in self._content.neighbours():
+            self._forget(event.peer, now)
 
     def _on_client_gone(self, event: ClientGone, now: float) -> None:
         self._forget(event.client, now)
@@ -220,8 +223,9 @@ class Resources(OverlayProtocol):
                 self._on_latest(latest, now)
 
     def _on_removed(self, event: AdvertisementRemoved, now: float) -> None:
-        self._pubcache.drop(event.advertisement.id)
-        self._watching.on_removed(event, now)
+        if self._content.advertisement(event.advertisement.id) is None:
+            self._pubcache.drop(event.advertisement.id)
+            self._watching.on_removed(event, now)
 
     def _forget(self, peer: NodeId, now: float) -> None:
         self._courier.forget(peer)

@@ -140,6 +140,8 @@ class Watching:
     def on_advertised(self, event: AdvertisementAdded | AdvertisementChanged, now: float) -> None:
         """A resource was registered, or says something else."""
         advertised = event.advertisement
+        if self._content.advertisement(advertised.id) is None:
+            return  # another content routing of this node knows it
         for watch in list(self._watches.values()):
             if watch.model.resources != advertised.model:
                 continue
@@ -185,4 +187,4 @@ class Watching:
 
 
 def _name(number: int) -> str:
-    return f"find-{number}"
+    return f"@find-{number}"
