@@ -174,8 +174,11 @@ class Forwarding:
         hops: dict[NodeId, None] = {}
         content = self.content
         for advertised in content.advertisements(record.constraint, ModelType.DYNAMIC):
-            if not content.is_client(advertised.hop):
-                hops[advertised.hop] = None
+            hop = advertised.hop
+            if hop in hops:
+                continue
+            if not content.is_client(hop):
+                hops[hop] = None
                 continue
             latest = self.pubcache.get(advertised.id)
             if latest is not None and matches(latest.item, record.constraint):
