@@ -284,13 +284,14 @@ class Peer:
         limit: int = 0,
         model: Model = "any",
         nearest: bool = False,
+        fresh: bool = False,
         timeout: float | None = None,
     ) -> Findings:
         """Resources of all peers that match: what came within `timeout` seconds, see `complete`."""
 
         async def do() -> Findings:
             return await self._peer.find(
-                query, limit=limit, model=model, nearest=nearest, timeout=timeout
+                query, limit=limit, model=model, nearest=nearest, fresh=fresh, timeout=timeout
             )
 
         return self.call(do, timeout=None)

@@ -48,4 +48,4 @@ async def find_all(user: Path, asked: str, zones: dict[str, str]) -> FindReport:
 
 
 def _find(user: Path) -> list[dict[str, Any]]:
-    return list(follow(user, "find", timeout=PATIENCE, query=QUERY, model="dynamic"))
+    return list(follow(user, "find", timeout=PATIENCE, query=QUERY, fresh=True))

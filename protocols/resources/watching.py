@@ -16,12 +16,7 @@ from overlay.errors import LocalProtocolError
 from overlay.ids import NodeId
 from overlay.predicates import Constraint, intersects
 from overlay.protocol import Effects
-from protocols.content.events import (
-    AdvertisementAdded,
-    AdvertisementChanged,
-    AdvertisementRemoved,
-    Delivered,
-)
+from protocols.content.events import AdvertisementRemoved, Delivered
 from protocols.content.interface import Advertised, ContentRouter, entry_id
 from protocols.resources.asking import Asking
 from protocols.resources.config import ResourcesSettings
@@ -137,11 +132,8 @@ class Watching:
         )
         self._tell(watch, resource)
 
-    def on_advertised(self, event: AdvertisementAdded | AdvertisementChanged, now: float) -> None:
+    def on_advertised(self, advertised: Advertised, now: float) -> None:
         """A resource was registered, or says something else."""
-        advertised = event.advertisement
-        if self._content.advertisement(advertised.id) is None:
-            return  # another content routing of this node knows it
         for watch in list(self._watches.values()):
             if watch.model.resources != advertised.model:
                 continue

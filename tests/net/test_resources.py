@@ -36,7 +36,7 @@ async def three(folder: Path, *, secure: bool = False, **last: Any) -> AsyncIter
 async def find_until(peer: Peer, query: str, ids: list[str], **more: Any) -> Findings:
     """Ask again until exactly these are found: what was just registered is on its way."""
     while True:
-        found = await peer.find(query, **more)
+        found = await peer.find(query, fresh=True, **more)
         if found.complete and sorted(one.id for one in found) == sorted(ids):
             return found
         await trio.sleep(0.05)

@@ -13,6 +13,7 @@ from tests.net.processes import OVERLAY, environment, overlay, peer
 from tests.net.zone import FEDERATE
 
 DEADLINE = 60.0
+ADA = ("--node", "ada")
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +37,7 @@ def found(runtime: Path, query: str, *words: str) -> list[str]:
     """Ids, once there are any: what was just registered is on its way."""
     end = time.monotonic() + DEADLINE
     while time.monotonic() < end:
-        code, told, said = run(runtime, "find", query, "--json", "--node", "ada", *words)
+        code, told, said = run(runtime, "find", query, "--fresh", "--json", *ADA, *words)
         if code == 0:
             answer = json.loads(told)
             assert answer["complete"]
@@ -61,7 +62,7 @@ def test_a_resource_comes_changes_and_goes(west: Path) -> None:
     assert "ram <= 64" in told
     code, told, _ = run(west, "resource", "unregister", "box", "--json", *bob)
     assert json.loads(told) == {"id": "bob/box", "done": "unregistered", "node": "bob"}
-    code, told, said = run(west, "find", "ram >= 0", "--timeout", "10")
+    code, told, said = run(west, "find", "ram >= 0", "--timeout", "10", "--fresh")
     assert (code, told, said) == (1, "0 resources\n", "")
 
 
