@@ -23,6 +23,7 @@ from protocols.resources.config import ResourcesSettings
 from protocols.resources.counts import ResourceCounts
 from protocols.resources.events import Resource, ResourceFound, ResourceGone
 from protocols.resources.models import ModelType
+from protocols.resources.pubcache import version_of
 
 LOOK = "look"
 DELAY = 0.2  # s for the subscription to be there before the find looks
@@ -125,7 +126,7 @@ class Watching:
             event.item,
             "",
             event.epoch,
-            event.sequence,
+            version_of(event.sequence),
             0.0,
             event.hops,
             self._distance(event.publisher),
