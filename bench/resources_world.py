@@ -60,7 +60,7 @@ class Work(Rule):
 
     def charge(self, broker: NodeId, counts: ResourceCounts, now: float) -> float:
         """When the broker has done all that it counted."""
-        total = sum(getattr(counts, name) * each for name, each in self.seconds.items())
+        total: float = sum(getattr(counts, name) * each for name, each in self.seconds.items())
         new = total - self.done.get(broker, 0.0)
         self.done[broker] = total
         until = max(now, self.busy_until.get(broker, 0.0)) + new
