@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from nodes.bdn_fallback import BdnFallback
 from nodes.clock import PeerTime
+from nodes.content import PeerContent
 from nodes.dht import PeerTable
 from nodes.dht_service import TableService
 from nodes.discovery import Broker, find
@@ -114,6 +115,7 @@ class Peer:
             Shipper(self)
         self.dht = PeerTable(self.node)
         TableService(self.node, self.dht)
+        self.content = PeerContent(self.node)
 
     @classmethod
     def join(

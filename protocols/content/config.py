@@ -19,6 +19,9 @@ class ContentSettings(Settings, frozen=True, kw_only=True):
         because("a broker routes for others; a client has one broker: `overlay broker` sets it"),
     ] = "client"
     links: Annotated[Names, sized(0, 64, "the brokers that a broker greets as neighbours")] = ()
+    zone_links: Annotated[
+        bool, because("a broker greets whom its zone's topology links it to, for brokers of a zone")
+    ] = False
     broker: Annotated[str, sized(0, 64, "the broker of a client; empty: none yet")] = ""
 
     # -- time -----------------------------------------------------------------------------------

@@ -233,6 +233,7 @@ class Content(OverlayProtocol):
         own.sequence += 1
         self.counts.published += 1
         msg = Publication(entry, own.epoch, own.sequence, checked, own.model)
+        self._carrier.rows.published(msg)
         self._carrier.hand_on(self._streams.take(self.me, msg, now))
         return own.sequence
 
@@ -261,7 +262,7 @@ class Content(OverlayProtocol):
         for entry, own in self._own.items():
             own.epoch = self._next_epoch(now)
             self._offer_own(entry, own)
-        self._greet(broker, reply=True)
+        self._beat(now)
 
     def detach(self, now: float) -> None:
         """Have no broker."""
@@ -342,8 +343,9 @@ class Content(OverlayProtocol):
         for peer in [name for name, hop in self._hops.items() if hop.expires <= now]:
             self._lose(peer, now)
         if not self._is_broker:
-            if self._broker:
-                self._greet(self._broker, reply=True)
+            if not self._broker:
+                return  # a node that has nothing to do with brokers costs nothing
+            self._greet(self._broker, reply=True)
         else:
             for peer in dict.fromkeys((*self._wished, *self._links(), *self.neighbours())):
                 if peer != self.me:
@@ -423,6 +425,8 @@ class Content(OverlayProtocol):
         if reader is not None and reader.ledger.pending:
             for change in reader.ledger.changes(self.config.page_bytes):
                 self.counts.changes += 1
+                self.counts.lines += len(change.advertisements) + len(change.unadvertised)
+                self.counts.lines += len(change.subscriptions) + len(change.unsubscribed)
                 self.effects.send(peer, change)
 
     def _on_refused(self, src: NodeId, msg: Refused, now: float) -> None:
