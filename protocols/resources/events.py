@@ -26,6 +26,7 @@ class Resource(msgspec.Struct, frozen=True):
     age: float = 0.0  # s since its values were read at its broker
     hops: int = 0  # brokers on the way
     distance: float | None = None  # s, round trip to its owner, where this node knows it
+    gone: bool = False  # to a find that goes on: it is registered no more
 
     @property
     def owner(self) -> NodeId:

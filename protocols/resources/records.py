@@ -61,6 +61,7 @@ class Record(msgspec.Struct):
     failed: bool = False  # a branch was lost, or the time was over
     done: bool = False  # all branches have answered
     direct: bool = False
+    fresh: bool = False  # it shares nobody's results
     sent: int = 0  # results that went straight to the host, of this branch
     got: int = 0  # at the host: those that came
 
