@@ -15,7 +15,6 @@ from overlay.sim import Constant, NetworkModel, Simulator
 from overlay.sim.faults import Passage, Rule
 from protocols.content import Content, ContentSettings
 from protocols.resources import FindEnded, ModelType, Resources, ResourcesSettings
-from protocols.resources.counts import ResourceCounts
 
 Forwarding: TypeAlias = Literal["normal", "similarity", "direct"]
 
@@ -28,7 +27,8 @@ class Metrics(NamedTuple):
     """What the paper measures of one workload (§6.1), and what it takes for granted."""
 
     time: float  # ms, from request to the last result, on average
-    publications: int  # hops of results
+    publications: int  # hops of results, each resource by itself
+    packages: int  # hops of messages with results, as ours travel
     subscriptions: int  # hops of requests
     matchings: int  # of requests with advertisements
     covers_searched: int  # requests compared with those that may cover them
@@ -40,30 +40,27 @@ class Metrics(NamedTuple):
 class Work(Rule):
     """What a broker sends leaves it once all it has done so far would be done.
 
-    A broker in the simulator computes at once. Here it is a server with a queue: what it counted
+    A broker in the simulator computes at once. Here it is a server with a queue: what it did
     since it last sent something takes time, after the work before it.
     """
 
-    seconds: dict[str, float]  # of one count of ResourceCounts
-    counts: Callable[[NodeId], ResourceCounts | None]
+    done_by: Callable[[NodeId], float | None]  # seconds of work, in all; None: no broker
     busy_until: dict[NodeId, float] = field(default_factory=dict)
-    done: dict[NodeId, float] = field(default_factory=dict)  # seconds of work, in all
+    charged: dict[NodeId, float] = field(default_factory=dict)
     late: list[float] = field(default_factory=lambda: [0.0])  # of the frame that is asked about
 
     def touches(self, source: NodeId, target: NodeId, now: float, *, datagram: bool) -> bool:
         """What comes from a broker."""
-        counts = self.counts(source)
-        if counts is None:
+        done = self.done_by(source)
+        if done is None:
             return False
-        self.late[0] = self.charge(source, counts, now) - now
+        self.late[0] = self.charge(source, done, now) - now
         return True
 
-    def charge(self, broker: NodeId, counts: ResourceCounts, now: float) -> float:
-        """When the broker has done all that it counted."""
-        total: float = sum(getattr(counts, name) * each for name, each in self.seconds.items())
-        new = total - self.done.get(broker, 0.0)
-        self.done[broker] = total
-        until = max(now, self.busy_until.get(broker, 0.0)) + new
+    def charge(self, broker: NodeId, done: float, now: float) -> float:
+        """When the broker is through with all its work."""
+        until = max(now, self.busy_until.get(broker, 0.0)) + done - self.charged.get(broker, 0.0)
+        self.charged[broker] = done
         self.busy_until[broker] = until
         return until
 
@@ -104,18 +101,8 @@ class Cluster:
         self._ended: list[FindEnded] = []
         self._links = _line(self.size, int(paper["routers"]))
         self.brokers = ["b00"] if centralised else list(self._links)
-        work = paper["work"]
-        matching, message = work["matching"] / 1000, work["message"] / 1000
-        self.work = Work(
-            {
-                "matched_advertisements": matching,
-                "matched_covers": matching,
-                "matched_results": work["filtering"] / 1000,
-                "requests_sent": message,
-                "results_sent": message,
-            },
-            self._counts_of,
-        )
+        self._cost = {name: each / 1000 for name, each in paper["work"].items()}
+        self.work = Work(self.done_by)
         self.sim.faults.add(self.work)
         for name in self.brokers:
             self.sim.add_node(name, self._broker(() if centralised else self._links[name]))
@@ -162,6 +149,7 @@ class Cluster:
         return Metrics(
             1000 * fmean(one.duration for one in self._ended),
             grown["results_sent"],
+            grown["result_messages"],
             grown["requests_sent"],
             grown["matched_advertisements"],
             grown["matched_covers"],
@@ -188,13 +176,25 @@ class Cluster:
             for name in self.brokers
         )
 
-    def _counts_of(self, name: NodeId) -> ResourceCounts | None:
+    def done_by(self, name: NodeId) -> float | None:
+        """The seconds that a broker has worked, by what it counted."""
         if name.startswith("c"):
             return None
-        return self.sim.protocol(name, Resources).counts
+        counts, cost = self.sim.protocol(name, Resources).counts, self._cost
+        return (
+            cost["matching"] * counts.matched_advertisements
+            + cost["covering"] * counts.matched_covers
+            + cost["filtering"] * counts.matched_results
+            + cost["message"] * (counts.requests_sent + counts.result_messages)
+            + cost["result"] * counts.results_sent
+        )
 
     def _totals(self) -> dict[str, int]:
-        names = ("results_sent", "requests_sent", "matched_advertisements", "matched_covers")
+        names = (
+            *("results_sent", "result_messages", "requests_sent"),
+            *("matched_advertisements", "matched_covers"),
+        )
+
         machines = [self.sim.protocol(name, Resources) for name in self.sim.nodes]
         return {name: sum(getattr(one.counts, name) for one in machines) for name in names}
 
