@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bench.report import Options, Report, run_sections
 from bench.resources_matching import finding, matching
+from bench.resources_models import models
 from bench.resources_paper import figure_9, figure_10, figure_11, figure_14
 
 NAME = "resources"
@@ -14,6 +15,7 @@ SECTIONS = {
     "figure9": figure_9,
     "figure10": figure_10,
     "figure11": figure_11,
+    "models": models,
     "figure14": figure_14,
 }
 

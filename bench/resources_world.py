@@ -87,6 +87,8 @@ class Cluster:
             seed, NetworkModel(latency=Constant(paper["latency"] / 1000)), check_every=0
         )
         self.rng = Random(f"{seed}/cluster")
+        self.latency = paper["latency"] / 1000
+        self.hops = 0  # of messages that are not sent here, but would be
         self.resources = made
         self.items: list[dict[str, int]] = []
         self._update_every = float(paper["update_every"])
@@ -101,15 +103,15 @@ class Cluster:
         self._ended: list[FindEnded] = []
         self._links = _line(self.size, int(paper["routers"]))
         self.brokers = ["b00"] if centralised else list(self._links)
+        self._centralised = centralised
+        self._extra: dict[NodeId, float] = {}
         self._cost = {name: each / 1000 for name, each in paper["work"].items()}
         self.work = Work(self.done_by)
         self.sim.faults.add(self.work)
         for name in self.brokers:
             self.sim.add_node(name, self._broker(() if centralised else self._links[name]))
         for number in range(self.size):
-            self.sim.add_node(
-                f"c{number:02}", self._client("b00" if centralised else f"b{number:02}")
-            )
+            self.sim.add_node(f"c{number:02}", self._client(self.broker_of(number)))
         self.sim.run_for(5.0)
 
     def register(self, model: ModelType = ModelType.DYNAMIC) -> None:
@@ -187,7 +189,24 @@ class Cluster:
             + cost["filtering"] * counts.matched_results
             + cost["message"] * (counts.requests_sent + counts.result_messages)
             + cost["result"] * counts.results_sent
+            + cost["message"] * self.sim.protocol(name, Content).counts.forwarded
+            + self._extra.get(name, 0.0)
         )
+
+    def busy(
+        self, broker: NodeId, *, matchings: int = 0, messages: int = 0, results: int = 0
+    ) -> float:
+        """The broker does what it counts nowhere; when it is through with it."""
+        cost = self._cost
+        more = cost["matching"] * matchings + cost["message"] * messages + cost["result"] * results
+        self._extra[broker] = self._extra.get(broker, 0.0) + more
+        done = self.done_by(broker)
+        assert done is not None
+        return self.work.charge(broker, done, self.sim.now)
+
+    def broker_of(self, client: int) -> NodeId:
+        """Whom that client asks."""
+        return "b00" if self._centralised else f"b{client:02}"
 
     def _totals(self) -> dict[str, int]:
         names = (
