@@ -14,7 +14,9 @@ from overlay.ids import NodeId
 from overlay.sim import Constant, NetworkModel, Simulator
 from overlay.sim.faults import Passage, Rule
 from protocols.content import Content, ContentSettings
+from protocols.content.counts import ContentCounts
 from protocols.resources import FindEnded, ModelType, Resources, ResourcesSettings
+from protocols.resources.counts import ResourceCounts
 
 Forwarding: TypeAlias = Literal["normal", "similarity", "direct"]
 
@@ -107,9 +109,12 @@ class Cluster:
         self._extra: dict[NodeId, float] = {}
         self._cost = {name: each / 1000 for name, each in paper["work"].items()}
         self.work = Work(self.done_by)
+        self._counts: dict[NodeId, tuple[ResourceCounts, ContentCounts]] = {}
         self.sim.faults.add(self.work)
         for name in self.brokers:
             self.sim.add_node(name, self._broker(() if centralised else self._links[name]))
+            host = self.sim.host(name)
+            self._counts[name] = (host.protocol(Resources).counts, host.protocol(Content).counts)
         for number in range(self.size):
             self.sim.add_node(f"c{number:02}", self._client(self.broker_of(number)))
         self.sim.run_for(5.0)
@@ -180,16 +185,16 @@ class Cluster:
 
     def done_by(self, name: NodeId) -> float | None:
         """The seconds that a broker has worked, by what it counted."""
-        if name.startswith("c"):
+        if name not in self._counts:
             return None
-        counts, cost = self.sim.protocol(name, Resources).counts, self._cost
+        cost = self._cost
+        counts, routing = self._counts[name]
         return (
             cost["matching"] * counts.matched_advertisements
             + cost["covering"] * counts.matched_covers
             + cost["filtering"] * counts.matched_results
-            + cost["message"] * (counts.requests_sent + counts.result_messages)
+            + cost["message"] * (counts.requests_sent + counts.result_messages + routing.forwarded)
             + cost["result"] * counts.results_sent
-            + cost["message"] * self.sim.protocol(name, Content).counts.forwarded
             + self._extra.get(name, 0.0)
         )
 
