@@ -89,8 +89,8 @@ class Segment:
     def matching(self, item: Item) -> list[int]:
         """The subscriptions that the item matches.
 
-        It is `held_by(Relation.COVERING, …)` for a given item that holds single values, in one
-        piece: this is what a broker does all day.
+        It is `named_by` with Relation.COVERING, for a given constraint of single values; written
+        out, since this is what a broker does all day.
         """
         failing = 0
         attribute = item.get

@@ -226,6 +226,7 @@ class Forwarding:
             if new and record.last_hop == self.me:
                 self._on_found(record, new, now)
             elif new:
+                record.sent += len(new) if record.direct else 0
                 self._send_results(record.last_hop, record, new, now)
         elif record.direct:
             record.sent += len(found)
@@ -319,8 +320,8 @@ class Forwarding:
         if record.done or record.branches:
             return
         hosted = self.hosts(record)
-        if hosted and record.direct and record.got < record.sent:
-            return
+        if record.last_hop == self.me and record.direct and record.got < record.sent:
+            return  # results go to the node that asked, which may be a client of this broker
         record.done = True
         if record.failed:
             self.table.bar(record)
