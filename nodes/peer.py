@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from nodes.bdn_fallback import BdnFallback
 from nodes.clock import PeerTime
+from nodes.colony import PeerColony
+from nodes.colony_service import ColonyService
 from nodes.dht import PeerTable
 from nodes.dht_service import TableService
 from nodes.discovery import Broker, find
@@ -114,6 +116,8 @@ class Peer:
             Shipper(self)
         self.dht = PeerTable(self.node)
         TableService(self.node, self.dht)
+        self.colony = PeerColony(self.node)
+        ColonyService(self.node, self.colony)
 
     @classmethod
     def join(

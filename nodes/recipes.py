@@ -1,5 +1,6 @@
 """Recipes: which protocols one kind of node runs, in the order in which they start."""
 
+from nodes.colony_recipe import add_colony
 from nodes.discovery_recipe import add_requester, overlay_clock
 from nodes.settings import NodeConfig
 from nodes.zone_recipe import CertifiedRights, ZoneSetup, add_zones
@@ -35,6 +36,7 @@ def peer(config: NodeConfig) -> Recipe:
         add_requester(host, config, clock)
         add_topics(host, zone, config, base)
         add_dht(host, config, base, zones)
+        add_colony(host, config)
         add_beacon(host, config, base, zones)
 
     return add_protocols

@@ -18,6 +18,7 @@ from overlay.profiles import load_profile
 from overlay.toml_source import Source, Typed, overrides, read_toml
 from overlay.traces.config import TraceSettings
 from protocols.beacon.config import BeaconSettings
+from protocols.colony.config import ColonySettings
 from protocols.dht.config import DhtSettings
 from protocols.discovery.config import BdnSettings, BrokerSettings, DiscoverySettings
 from protocols.echo.config import EchoConfig
@@ -45,6 +46,7 @@ SECTIONS: dict[str, type[Settings]] = {
     "discovery": DiscoverySettings,
     "broker": BrokerSettings,
     "bdn": BdnSettings,
+    "colony": ColonySettings,
     "traces": TraceSettings,
 }
 """Everything that a config file may hold; a protocol adds its section here."""

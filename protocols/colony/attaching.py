@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 
 from overlay.errors import LocalProtocolError
 from overlay.ids import NodeId
+from overlay.protocol import ContactLearned
 from protocols.colony.core import Core
 from protocols.colony.events import LeaderFound, LeaderLost, LeaderRefused, LeaderWanted
 from protocols.colony.messages import (
@@ -45,6 +46,7 @@ class Attachment:
         self._tried: dict[NodeId, None] = {}
         self._said: dict[NodeId, str] = {}  # refusals that were told
         self._ancestors: tuple[NodeId, ...] = ()  # of the leader that was lost
+        self._grandparent: tuple[str, ...] = ()  # where it is reached
         self._heard = 0.0
         self._number = 0  # of the last Beat
         self._beat_at = 0.0
@@ -180,6 +182,7 @@ class Attachment:
         self._number = 0
         self._home_at = now + core.settings.home_every
         core.effects.emit(LeaderFound(src, core.path))
+        self._learn_places(msg)
         self._path_changed(now)
         self._reconcile(msg.known)
         self._beat(now)
@@ -260,10 +263,22 @@ class Attachment:
         if core.me in path:
             self._break_cycle(path, now)
             return
-        if path != core.path:
+        moved = self._learn_places(msg)
+        if path != core.path or moved:
             core.path = path
             self._path_changed(now)
         self._reconcile(msg.known)
+
+    def _learn_places(self, msg: Welcome | Ancestry) -> bool:
+        """Where the leader and the one above it are reached; whether the leader has moved."""
+        core = self._core
+        if msg.above and msg.path and msg.above != self._grandparent:
+            self._grandparent = msg.above
+            core.effects.emit(ContactLearned(msg.path[0], msg.above))
+        moved = bool(msg.here) and msg.here != core.above
+        if moved:
+            core.above = msg.here
+        return moved
 
     def _break_cycle(self, path: tuple[NodeId, ...], now: float) -> None:
         """Several closed it at one moment; the one with the least name opens it again."""
@@ -297,6 +312,7 @@ class Attachment:
         leader = core.leader
         core.leader = ""
         core.path = ()
+        core.above = ()
         core.counts.leaders_lost += 1
         core.unsettled = now + core.settings.lease
         core.timers.cancel(BEAT)

@@ -37,6 +37,7 @@ class Core:
         self.leads = False
         self.leader: NodeId = ""  # empty: none
         self.path: tuple[NodeId, ...] = ()  # the leader, its leader, …, the root
+        self.above: tuple[str, ...] = ()  # where the leader is reached
         self.unsettled = 0.0  # until then individuals or a leader that were lost may return
         self._within: deque[Callable[[float], None]] = deque()
         # A random start, so that a reply to an earlier life of this node matches nothing.
