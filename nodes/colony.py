@@ -277,6 +277,15 @@ class PeerColony:
             return
         raise ColonyError(f"{self._node.name} is in no colony: no leader was found in {within:g} s")
 
+    async def announced(self, within: float = 10.0) -> None:
+        """Wait until the leader knows what this peer offers; ColonyError when it does not."""
+        with trio.move_on_after(within):
+            await self.joined(within)
+            while not self._machine.is_announced:  # noqa: ASYNC110 (a state, told by no event)
+                await trio.sleep(0.01)
+            return
+        raise ColonyError(f"no leader took the offers of {self._node.name} in {within:g} s")
+
     async def _name_of(self, leader: str) -> NodeId:
         if ":" not in leader:
             return leader

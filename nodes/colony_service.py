@@ -55,16 +55,17 @@ class ColonyService:
             self._colony.leave()
         yield self._tell()
 
-    def _offer(
+    async def _offer(
         self, services: list[str], withdraw: bool = False, refuse: bool = False
-    ) -> dict[str, Any]:
-        """Offer these, or no more; all are well formed, or nothing is done."""
+    ) -> AsyncIterator[dict[str, Any]]:
+        """Offer these, or no more, if all are well formed; told when the leader knows it."""
         for service in [parsed(text) for text in services]:
             if withdraw:
                 self._colony.withdraw(service)
             else:
                 self._colony.offer(service, accept=_never if refuse else None)
-        return self._tell()
+        await self._colony.announced()
+        yield self._tell()
 
     async def _ask(self, services: list[str], **terms: Any) -> AsyncIterator[dict[str, Any]]:
         """First who asks, then each servant, then how it ended."""

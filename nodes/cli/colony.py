@@ -8,7 +8,6 @@ import typer
 
 from nodes.cli.asking import NodeName, ask_each, the_one
 from nodes.cli.output import AsJson, complain, counted, print_json, print_table
-from nodes.control import ask as ask_node
 from nodes.control import follow
 
 app = typer.Typer(
@@ -59,9 +58,8 @@ def offer(
     json: AsJson = False,
 ) -> None:
     """Offer services of a running node, as long as it runs."""
-    told = ask_node(
-        the_one(node), "colony-offer", services=services, withdraw=withdraw, refuse=refuse
-    )
+    words: dict[str, Any] = {"services": services, "withdraw": withdraw, "refuse": refuse}
+    told = next(follow(the_one(node), "colony-offer", timeout=JOINED_WITHIN, **words))
     if json:
         print_json(told)
     else:

@@ -78,6 +78,12 @@ class Attachment:
             self._seek(self._candidates(), now)
 
     @property
+    def is_told(self) -> bool:
+        """Whether the leader has all that this colony offers."""
+        table = self._core.table
+        return bool(self._core.leader) and not table.changed and self._known == table.version
+
+    @property
     def is_seeking(self) -> bool:
         """Whether it has no leader and wants one."""
         return not self._core.leader and (bool(self._pending) or LOGIN in self._core.timers)

@@ -247,6 +247,11 @@ class Colony(OverlayProtocol):
         return self._used or len(self._core.table.children) > 1 or bool(self._own.services)
 
     @property
+    def is_announced(self) -> bool:
+        """Whether the leader knows what this colony offers, or there is nobody above to tell."""
+        return self._attachment.is_told or (self._core.leads and not self._attachment.home)
+
+    @property
     def home(self) -> NodeId:
         """The leader that this unit was told to have."""
         return self._attachment.home
