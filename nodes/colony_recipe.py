@@ -1,7 +1,7 @@
 """Recipes of colonies: what makes a peer a unit, and where in the tree of a zone it stands.
 
-Where zones make the tree, the most senior delegate of a zone leads it, members follow that one, and
-delegates follow the delegate of the first zone by name. So colonies come with zones, and cost
+Where zones make the tree, the first delegate of a zone by name leads it, members follow that one,
+and leaders follow the leader of the first zone by name. So colonies come with zones, and cost
 nothing before somebody offers or asks: a unit without use follows nobody.
 """
 
@@ -65,10 +65,10 @@ class ZonePlacement:
     def settle(self, now: float) -> None:
         """Stand where the zones of this moment say."""
         colony = self._colony
-        senior, leader = self._place()
-        if not senior:
+        first, leader = self._place()
+        if not first:
             return  # nobody stands for the zone at the moment: wait for who will
-        leads = senior == self._host.me
+        leads = first == self._host.me
         if leads and not colony.leads:
             colony.lead(now)
         elif colony.leads and not leads:
@@ -81,9 +81,9 @@ class ZonePlacement:
         zones = self._host.protocol(Zones)
         if not zones.delegates:
             return "", ""
-        senior = zones.delegates[0]
-        if senior != self._host.me:
-            return senior, senior
-        tops = [zone.delegates[0] for zone in zones.zones() if zone.delegates]
-        root = tops[0] if tops else senior
-        return senior, "" if root == senior else root
+        first = min(zones.delegates)  # everybody knows who they are, though not in one order
+        if first != self._host.me:
+            return first, first
+        tops = [min(zone.delegates) for zone in zones.zones() if zone.delegates]
+        root = tops[0] if tops else first
+        return first, "" if root == first else root

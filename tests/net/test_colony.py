@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 import trio
 
-from nodes.colony import ColonyError
+from nodes.colony import ColonyError, parsed
 from nodes.peer import Peer
 from overlay.errors import LocalProtocolError
 from protocols.colony import Colony
 from protocols.echo import Echo, EchoAnswered
+from tests.net.test_discovery import Field, place
 from tests.net.zone import DEADLINE, FEDERATE, Zone, until
 
 TREE = ("colony.placement=tree", "zones.settle=600")
@@ -109,7 +110,7 @@ def test_policies_instances_conjunctions_and_errors(tmp_path: Path) -> None:
         async with figure_1(Zone(tmp_path, secure=False)) as peers:
             client = peers["C1"].colony
             offer = peers["C4"].colony.offer(S2, accept=only_once)
-            await until(lambda: S_PRINTER_AND_DISK(peers))
+            await until(lambda: offers_both(peers))
             with trio.fail_after(DEADLINE):
                 two = await (await client.ask([S5], instances=2)).all()
                 assert sorted(one.name for one in two) == ["C3", "C4"]
@@ -134,7 +135,7 @@ def test_policies_instances_conjunctions_and_errors(tmp_path: Path) -> None:
     trio.run(main)
 
 
-def S_PRINTER_AND_DISK(peers: dict[str, Peer]) -> bool:
+def offers_both(peers: dict[str, Peer]) -> bool:
     individuals = peers["P3"].node.protocol(Colony).individuals()
     return any(one.name == "C4" and one.services == 2 for one in individuals)
 
@@ -151,6 +152,36 @@ def test_a_cycle_is_refused_and_a_dead_leader_is_replaced(tmp_path: Path) -> Non
             with trio.fail_after(DEADLINE):
                 found = await (await peers["C1"].colony.ask([S4])).all()
             assert [one.name for one in found] == ["C2"]
+
+    trio.run(main)
+
+
+def test_an_orphan_finds_a_leader_by_broker_discovery(tmp_path: Path) -> None:
+    """Its leader is gone, and nobody told it of another one."""
+
+    async def main() -> None:
+        field = Field(tmp_path, secure=False)
+        leads = (*TREE, *QUICK, "colony.leads=true")
+        async with (
+            field.bdn() as bdn,
+            field.broker("b1", *leads, bdns=(bdn,)) as other,
+            Peer.join(**field.options("P", (), leads)) as leader,
+            Peer.join(
+                **field.options(
+                    "C",
+                    (),
+                    (
+                        *(*TREE, *QUICK, f'discovery.bdns=["{place(bdn)}"]'),
+                        f"colony.leader={place(leader)}",
+                    ),
+                )
+            ) as orphan,
+        ):
+            await until(lambda: orphan.colony.leader == "P")
+            orphan.colony.offer(S1)
+            leader.stop()
+            await until(lambda: orphan.colony.leader == "b1")
+            await until(lambda: other.colony.services == (str(parsed(S1)),))
 
     trio.run(main)
 
