@@ -19,6 +19,7 @@ from nodes.usage import UsageMeter
 from overlay.errors import OverlayError
 from overlay.net.addresses import parse_endpoint
 from overlay.protocol import PeerMet
+from protocols.content import ContentSettings
 from protocols.discovery import (
     TOPIC,
     AdvertisementChanged,
@@ -56,6 +57,7 @@ class BrokerNode(Peer):
         told = with_settings(config, BrokerSettings, bdns=tuple(dict.fromkeys(known)))
         # Alone it asks its BDNs for others, as a client does: brokers should share one time.
         asked = (*config.section(DiscoverySettings).bdns, *known)
+        told = with_settings(told, ContentSettings, role="broker")
         self._config = with_settings(told, DiscoverySettings, bdns=tuple(dict.fromkeys(asked)))
         self._links = {str(parse_endpoint(link)): None for link in links}
         self._topic: TopicPublisher | None = None

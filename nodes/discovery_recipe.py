@@ -37,7 +37,7 @@ def add_broker(
     host: Host, config: NodeConfig, usage: Callable[[], Usage], clock: Clock = own_clock
 ) -> Broker:
     """Let a node advertise itself and answer requests."""
-    _check_role(host, "broker")
+    check_role(host, "broker")
     around = host.surroundings
     return host.add(
         Broker,
@@ -51,7 +51,7 @@ def add_broker(
 
 def add_bdn(host: Host, config: NodeConfig, clock: Clock = own_clock) -> Bdn:
     """Let a node list brokers."""
-    _check_role(host, "bdn")
+    check_role(host, "bdn")
     rights = CertifiedRights(host.surroundings.rights_of)
     return host.add(Bdn, config.section(BdnSettings), clock=clock, may_be=rights.may_be)
 
@@ -91,7 +91,8 @@ def requester(config: NodeConfig) -> Recipe:
     return add_protocols
 
 
-def _check_role(host: Host, role: str) -> None:
+def check_role(host: Host, role: str) -> None:
+    """Refuse to be what this node's certificate does not allow."""
     rights = host.surroundings.rights_of(host.me)
     if rights is not None and not rights.may_be(role):
         raise SecurityError(

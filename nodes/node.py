@@ -33,6 +33,7 @@ from overlay.net.driver import Driver
 from overlay.net.status import DriverStatus
 from overlay.protocol import NODE_SCOPE, Event, OverlayProtocol, Scope
 from overlay.security.rights import Rights
+from protocols.membership.events import MemberFailed
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
@@ -120,6 +121,10 @@ class Node:
         """Begin to stop; harmless when it stops already."""
         self.driver.stop()
 
+    def _on_member_failed(self, failed: MemberFailed) -> None:
+        if not failed.restarted:
+            self.driver.links.give_up(failed.member)
+
     @asynccontextmanager
     async def _running(self) -> AsyncIterator[None]:
         self.driver = Driver(
@@ -142,6 +147,7 @@ class Node:
             self._vouches,
         )
         self._recipe(self.driver.host)
+        self.driver.host.listen(MemberFailed, self._on_member_failed)
         self.traces.begin()
         self._listening = True
         for stream in self._streams:

@@ -16,6 +16,7 @@ from nodes.bdn_fallback import BdnFallback
 from nodes.clock import PeerTime
 from nodes.colony import PeerColony
 from nodes.colony_service import ColonyService
+from nodes.content import PeerContent
 from nodes.dht import PeerTable
 from nodes.dht_service import TableService
 from nodes.discovery import Broker, find
@@ -118,6 +119,7 @@ class Peer:
         TableService(self.node, self.dht)
         self.colony = PeerColony(self.node)
         ColonyService(self.node, self.colony)
+        self.content = PeerContent(self.node)
 
     @classmethod
     def join(

@@ -1,16 +1,19 @@
 """Recipes: which protocols one kind of node runs, in the order in which they start."""
 
 from nodes.colony_recipe import add_colony
-from nodes.discovery_recipe import add_requester, overlay_clock
+from nodes.discovery_recipe import add_requester, check_role, overlay_clock
 from nodes.settings import NodeConfig
 from nodes.zone_recipe import CertifiedRights, ZoneSetup, add_zones
 from nodes.zone_recipe import supervisor as supervise
 from overlay.errors import ConfigError, SecurityError
 from overlay.host import Host, Recipe
+from overlay.ids import NodeId
 from overlay.net.addresses import parse_endpoint
 from overlay.protocol import Scope
 from protocols.beacon import Beacon, BeaconSettings
+from protocols.content import Content, ContentSettings
 from protocols.dht import Dht, DhtSettings
+from protocols.discovery import Broker
 from protocols.echo import Echo, EchoConfig
 from protocols.gateways import Gateways, GatewaysSettings
 from protocols.membership import Membership, MembershipSettings
@@ -36,6 +39,7 @@ def peer(config: NodeConfig) -> Recipe:
         add_requester(host, config, clock)
         add_topics(host, zone, config, base)
         add_dht(host, config, base, zones)
+        add_content(host, config)
         add_colony(host, config)
         add_beacon(host, config, base, zones)
 
@@ -110,6 +114,23 @@ def add_dht(host: Host, config: NodeConfig, base: Membership, zones: Zones) -> N
         here=around.here,
         router=host.protocol(Routing, around.zone),
     )
+
+
+def add_content(host: Host, config: NodeConfig) -> None:
+    """Let a node publish and subscribe by content, and route for others where it is a broker."""
+    settings = config.section(ContentSettings)
+
+    def links() -> list[NodeId]:
+        """Those of the broker network, and where that is wanted the zone's own."""
+        known = host.protocol(Broker).neighbours() if host.has(Broker) else []
+        if settings.zone_links:
+            known += host.protocol(Topology, host.surroundings.zone).neighbours()
+        return known
+
+    if settings.role == "broker":
+        check_role(host, "broker")
+    rights = CertifiedRights(host.surroundings.rights_of)
+    host.add(Content, settings, links=links, may_be=rights.may_be)
 
 
 def add_time(host: Host, config: NodeConfig, base: Membership | None, zones: Zones) -> TimeSync:

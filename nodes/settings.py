@@ -19,6 +19,7 @@ from overlay.toml_source import Source, Typed, overrides, read_toml
 from overlay.traces.config import TraceSettings
 from protocols.beacon.config import BeaconSettings
 from protocols.colony.config import ColonySettings
+from protocols.content.config import ContentSettings
 from protocols.dht.config import DhtSettings
 from protocols.discovery.config import BdnSettings, BrokerSettings, DiscoverySettings
 from protocols.echo.config import EchoConfig
@@ -47,6 +48,7 @@ SECTIONS: dict[str, type[Settings]] = {
     "broker": BrokerSettings,
     "bdn": BdnSettings,
     "colony": ColonySettings,
+    "content": ContentSettings,
     "traces": TraceSettings,
 }
 """Everything that a config file may hold; a protocol adds its section here."""

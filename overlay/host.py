@@ -212,6 +212,10 @@ class Host:
         assert isinstance(found, cls)
         return found
 
+    def has(self, cls: type[OverlayProtocol], scope: Scope = NODE_SCOPE) -> bool:
+        """Whether an instance of that class runs in that scope."""
+        return (cls, scope) in self._instances
+
     @property
     def instances(self) -> list[Instance]:
         """All instances, in the order in which they were added."""

@@ -466,7 +466,7 @@ class Driver:
         self.links.session_opened(session, self.now())
 
     def _on_session_lost(self, session: Session, reason: str) -> None:
-        self.host.announce(LinkLost(session.name, reason), self.now())
+        self.host.announce(LinkLost(session.name, reason, session.in_use), self.now())
 
     def _ask_who(self, link: Link, endpoint: Endpoint) -> bool:
         self._sweep_by(self.now() + ASK_AGAIN)

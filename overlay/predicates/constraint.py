@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, TypeAlias
 
 import msgspec
@@ -14,7 +14,7 @@ from overlay.predicates.readable import parse_predicates, readable
 from overlay.predicates.spans import Span, span_of
 from overlay.predicates.values import PredicateError
 
-MAX_PREDICATES = 128  # of one constraint
+MAX_PREDICATES = 64  # of one constraint
 
 WireConstraint: TypeAlias = Annotated[
     tuple[Predicate, ...], msgspec.Meta(max_length=MAX_PREDICATES)
@@ -39,26 +39,12 @@ class Constraint:
     @classmethod
     def of(cls, *predicates: Predicate) -> Constraint:
         """All of these at once."""
-        if len(predicates) > MAX_PREDICATES:
-            raise PredicateError(
-                f"a constraint of {len(predicates)} predicates: at most {MAX_PREDICATES}"
-            )
-        spans: dict[str, Span] = {}
-        for predicate in predicates:
-            name = predicate.check().attribute
-            wanted = span_of(predicate.operator, predicate.value)
-            before = spans.get(name)
-            if wanted is not None and before is not None:
-                wanted = before.narrowed(wanted)
-            if wanted is None:
-                raise PredicateError(_contradiction(predicate, before))
-            spans[name] = wanted
-        return cls(spans)
+        return cls(_spans((predicate.check(), None) for predicate in predicates))
 
     @classmethod
     def parse(cls, text: str) -> Constraint:
         """From the readable form: `system = "Linux", memory >= 2`."""
-        return cls.of(*parse_predicates(text))
+        return cls(_spans(parse_predicates(text)))
 
     @classmethod
     def exactly(cls, item: Item) -> Constraint:
@@ -97,6 +83,22 @@ class Constraint:
 
     def __hash__(self) -> int:
         return self._hash
+
+
+def _spans(predicates: Iterable[tuple[Predicate, int | None]]) -> dict[str, Span]:
+    """What checked predicates leave of each attribute; errors name the place where one stands."""
+    spans: dict[str, Span] = {}
+    for count, (predicate, position) in enumerate(predicates, 1):
+        if count > MAX_PREDICATES:
+            raise PredicateError(f"over {MAX_PREDICATES} predicates in a constraint", position)
+        wanted = span_of(predicate.operator, predicate.value)
+        before = spans.get(predicate.attribute)
+        if wanted is not None and before is not None:
+            wanted = before.narrowed(wanted)
+        if wanted is None:
+            raise PredicateError(_contradiction(predicate, before), position)
+        spans[predicate.attribute] = wanted
+    return spans
 
 
 def _contradiction(predicate: Predicate, before: Span | None) -> str:

@@ -9,7 +9,7 @@ from overlay.errors import RemoteProtocolError
 from overlay.predicates.predicate import check_attribute
 from overlay.predicates.values import PredicateError, Value, check_value
 
-MAX_ATTRIBUTES = 128  # of one item
+MAX_ATTRIBUTES = 64  # of one item: so a constraint can name them all
 
 Item: TypeAlias = Mapping[str, Value]
 """What is published. In a message it is a field `dict[str, Value]`."""

@@ -19,7 +19,7 @@ from overlay.predicates.predicate import Predicate
 from overlay.predicates.spans import OPERATORS, PREFIX, PRESENT
 from overlay.predicates.values import Date, PredicateError, TimeOfDay, Value
 
-MAX_LENGTH = 64 * 1024  # characters of a constraint
+MAX_LENGTH = 256 * 1024  # characters: every constraint fits, were all of its texts escaped
 LONGEST_NUMBER = 400  # characters: the longest float has fewer, and Python refuses over 4,300
 
 _SPACE = re.compile(r"\s*")
@@ -33,10 +33,8 @@ _DATE = re.compile(r"(\d{4})-(\d\d)-(\d\d)", re.ASCII)
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([nrt\\'\"]))")
 _ESCAPED = {"n": "\n", "r": "\r", "t": "\t"}
 _UNESCAPED = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\", '"': '\\"'}
-_MEANT = dict(
-    [("==", "="), ("=<", "<="), ("=>", ">="), ("<>", "!="), ("!", "!="), ("≤", "<="), ("≥", ">=")],
-    **{"≠": "!=", "is": "=", "eq": "=", "exists": PRESENT, "startswith": PREFIX},
-)
+_MEANT = {"==": "=", "is": "=", "=<": "<=", "≤": "<=", "=>": ">=", "≥": ">="}
+_MEANT |= {"<>": "!=", "≠": "!=", "exists": PRESENT, "startswith": PREFIX}
 _EXAMPLES = 'such as 2, 1.5, "Linux", true, 8:00 or 2026-12-01'
 
 
@@ -56,11 +54,14 @@ def literal(value: Value) -> str:
     return str(value)
 
 
-def parse_predicates(text: str) -> list[Predicate]:
-    """The predicates of a text; PredicateError says where it is wrong and what would be right."""
+def parse_predicates(text: str) -> Iterator[tuple[Predicate, int]]:
+    """Each predicate of a text, and where it begins.
+
+    PredicateError says where the text is wrong and what would be right.
+    """
     if len(text) > MAX_LENGTH:
         raise PredicateError(f"a constraint of {len(text)} characters: at most {MAX_LENGTH}")
-    return list(_Parser(text).predicates())
+    return _Parser(text).predicates()
 
 
 class _Parser:
@@ -70,10 +71,11 @@ class _Parser:
         self.text = text
         self.at = 0
 
-    def predicates(self) -> Iterator[Predicate]:
+    def predicates(self) -> Iterator[tuple[Predicate, int]]:
         self._skip()
         while self.at < len(self.text):
-            yield self._predicate()
+            start = self.at
+            yield self._predicate(), start
             self._skip()
             if self.at == len(self.text):
                 return
@@ -108,7 +110,7 @@ class _Parser:
 
     def _value(self, operator: str) -> Value:
         self._skip()
-        if self.text[self.at : self.at + 1] in ("'", '"') and self.at < len(self.text):
+        if self.text.startswith(("'", '"'), self.at):
             return self._quoted_text()
         start = self.at
         word = self._take(_WORD)

@@ -25,6 +25,16 @@ class Span(NamedTuple):
     high: Cut = None
     holes: tuple[Value, ...] = ()
 
+    @property
+    def point(self) -> Value | None:
+        """The only value that it holds, if there is just one."""
+        kind = self.kind
+        if kind is None:
+            return None
+        only = kind.value_at(self.low)
+        lone = kind.before(only) == self.low and kind.after(only) == self.high
+        return only if lone else None
+
     def holds(self, value: Value) -> bool:
         """Tell whether the value satisfies."""
         kind = self.kind
@@ -51,7 +61,11 @@ class Span(NamedTuple):
         """Tell whether some value is in both."""
         if self.kind is None or other.kind is None:
             return True
-        return other.kind is self.kind and self.narrowed(other) is not None
+        if other.kind is not self.kind:
+            return False
+        if self.holes or other.holes:
+            return self.narrowed(other) is not None
+        return bool(self.low < other.high and other.low < self.high)
 
     def narrowed(self, other: Span) -> Span | None:
         """The values that are in both; None if there are none."""
@@ -78,15 +92,15 @@ class Span(NamedTuple):
         if kind is None:
             yield PRESENT, None
             return
-        only = kind.value_at(self.low)
-        if kind.before(only) == self.low and kind.after(only) == self.high:
+        if (only := self.point) is not None:
             yield "=", only
             return
+        whole = self.low == kind.bottom and self.high == kind.top
         if kind is TEXT and self.high == after_prefix(self.low[1]):
-            yield PREFIX, self.low[1]
+            if not (whole and self.holes):
+                yield PREFIX, self.low[1]
         else:
-            unbounded = self.high == kind.top and not self.holes
-            if self.low != kind.bottom or unbounded:
+            if self.low != kind.bottom or (whole and not self.holes):
                 yield _low_end(kind, self.low)
             if self.high != kind.top:
                 yield _high_end(kind, self.high)

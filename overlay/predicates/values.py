@@ -28,7 +28,7 @@ import msgspec
 
 from overlay.errors import LocalProtocolError
 
-MAX_TEXT = 1024  # characters of a text value
+MAX_TEXT = 256  # characters of a text value
 LEAST_INT, GREATEST_INT = -(2**63), 2**64 - 1  # what MessagePack can carry
 SECONDS_OF_DAY = 86_400
 GREATEST_CHARACTER = 0x10FFFF
@@ -91,7 +91,7 @@ Cut: TypeAlias = Any
 class Kind:
     """One line of values: where it begins and ends, and the cuts around each of its values."""
 
-    __slots__ = ("after", "before", "bottom", "name", "ordered", "top", "value_at")
+    __slots__ = ("after", "before", "bottom", "key", "key_at", "name", "ordered", "top", "value_at")
 
     def __init__(
         self,
@@ -101,6 +101,8 @@ class Kind:
         before: Callable[[Any], Cut],
         after: Callable[[Any], Cut],
         value_at: Callable[[Cut], Value],
+        key: Callable[[Any], Any] | None = None,
+        key_at: Callable[[Cut], Any],
         ordered: bool = True,
     ) -> None:
         self.name = name
@@ -108,6 +110,8 @@ class Kind:
         self.before = before
         self.after = after
         self.value_at = value_at  # the value after the cut `before(value)`; else any value
+        self.key = key  # sorts values like their cuts, and fast; None: a value is its own key
+        self.key_at = key_at  # the key next to a cut: a lower cut never has a greater key
         self.ordered = ordered  # has < and its like
 
     def __repr__(self) -> str:
@@ -120,6 +124,7 @@ NUMBER = Kind(
     before=lambda number: (number, 0),
     after=lambda number: (number, 1),
     value_at=lambda cut: cut[0],
+    key_at=lambda cut: cut[0],
 )
 TEXT = Kind(
     "text",
@@ -127,6 +132,7 @@ TEXT = Kind(
     before=lambda text: (0, text),
     after=lambda text: (0, text + "\0"),
     value_at=lambda cut: cut[1],
+    key_at=lambda cut: cut[1],
 )
 BOOLEAN = Kind(
     "boolean",
@@ -134,6 +140,8 @@ BOOLEAN = Kind(
     before=int,
     after=lambda truth: truth + 1,
     value_at=lambda cut: cut > 0,
+    key=int,
+    key_at=lambda cut: cut,
     ordered=False,
 )
 TIME = Kind(
@@ -142,6 +150,8 @@ TIME = Kind(
     before=lambda time: time.seconds,
     after=lambda time: time.seconds + 1,
     value_at=TimeOfDay,
+    key=lambda time: time.seconds,
+    key_at=lambda cut: cut,
 )
 DATE = Kind(
     "date",
@@ -149,6 +159,8 @@ DATE = Kind(
     before=lambda date: date.ordinal,
     after=lambda date: date.ordinal + 1,
     value_at=Date,
+    key=lambda date: date.ordinal,
+    key_at=lambda cut: cut,
 )
 
 KINDS: dict[type, Kind] = {

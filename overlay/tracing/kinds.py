@@ -265,9 +265,9 @@ DHT_STORED = Kind(
     MESSAGES,
     "this node keeps a version of `key` now",
     {
-        "detail": "`owner`, `replica` or `lateral`",
-        "value": "version",
-        "duration": "since the owner stored it: the replication lag",
+        "detail": "`owner`, `replica` or `lateral`: its time after the owner's is the lag",
+        "stream": "ballot of the owner",
+        "value": "number of the version under that ballot",
     },
 )
 DHT_LOAD = Kind(
@@ -327,6 +327,53 @@ DISCOVERY_HANDLED = Kind(
 )
 BROKER_MOVED = Kind(
     "broker-moved", DELIVERY, "`peer` is the broker to use now", {"detail": "why", "origin": "old"}
+)
+
+# -- discovery of resources (origin: the broker of who asks; stream: number of its request) -----
+
+RESOURCE_REGISTERED = Kind(
+    "resource-registered",
+    DELIVERY,
+    "a resource of this node can be found from now on, or no more",
+    {"key": "OWNER/NAME", "detail": "registered, unregistered or expired, and the model"},
+)
+RESOURCE_REQUESTED = Kind(
+    "resource-requested",
+    DELIVERY,
+    "this broker asks for dynamic resources",
+    {"key": "what they must match", "detail": "forwarding: normal, similarity or direct"},
+    flow=True,
+)
+RESOURCE_HANDLED = Kind(
+    "resource-handled",
+    MESSAGES,
+    "a broker got a request from `peer`",
+    {
+        "detail": "routed, covered, relayed, repeated or refused",
+        "hops": "it took",
+        "value": "neighbours whose answers it waits for",
+    },
+    flow=True,
+)
+RESOURCE_ANSWERED = Kind(
+    "resource-answered",
+    MESSAGES,
+    "a broker sent results to `peer`, its own or those of others",
+    {"count": "results", "hops": "of the request up to here"},
+    flow=True,
+)
+RESOURCE_DONE = Kind(
+    "resource-done",
+    DELIVERY,
+    "the request ended",
+    {
+        "count": "resources found",
+        "duration": "of all of it",
+        "hops": "of the farthest result",
+        "detail": "all answered, limit, timeout or branch lost",
+        "value": "1 if it is complete",
+    },
+    flow=True,
 )
 
 KINDS: dict[str, Kind] = {

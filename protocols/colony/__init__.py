@@ -8,16 +8,16 @@ colony, under its own name. A *service* is a constraint on resources (`overlay.p
 
 | tag | message         | sent when                                  | the receiver                |
 |-----|-----------------|--------------------------------------------|-----------------------------|
-| 240 | LogIn           | a unit wants that leader                   | Welcome, or LogInRefused    |
-| 241 | Welcome         | a LogIn is fine                            | is an individual from now on|
-| 242 | LogInRefused    | it is not: a cycle, full, lazy, no leader  | tells why, tries another    |
-| 243 | LogOut          | an individual leaves, or a leader wants so | forgets the other one       |
-| 244 | Beat            | regularly, and when a link is lost         | Ancestry, or LogOut         |
-| 245 | Ancestry        | a Beat came, or the path to the root moved | knows path and its standing |
-| 246 | Offers          | the union of a colony's services changed   | changes its routing table   |
-| 247 | ServiceRequest  | services are wanted (SREQ)                 | searches, or decides        |
-| 248 | ServiceResponse | servants are found, or nobody is (SRESP)   | hands it on, asks others    |
-| 249 | Ack             | a reliable request or response is safe     | stops to send it again      |
+| 256 | LogIn           | a unit wants that leader                   | Welcome, or LogInRefused    |
+| 257 | Welcome         | a LogIn is fine                            | is an individual from now on|
+| 258 | LogInRefused    | it is not: a cycle, full, lazy, no leader  | tells why, tries another    |
+| 259 | LogOut          | an individual leaves, or a leader wants so | forgets the other one       |
+| 260 | Beat            | regularly, and when a link is lost         | Ancestry, or LogOut         |
+| 261 | Ancestry        | a Beat came, or the path to the root moved | knows path and its standing |
+| 262 | Offers          | the union of a colony's services changed   | changes its routing table   |
+| 263 | ServiceRequest  | services are wanted (SREQ)                 | searches, or decides        |
+| 264 | ServiceResponse | servants are found, or nobody is (SRESP)   | hands it on, asks others    |
+| 265 | Ack             | a reliable request or response is safe     | stops to send it again      |
 
 **Routing tables.** An individual tells its leader the union of what its colony offers, by
 versions: `Offers` changes version `base` into `version`; a leader that does not have `base` says

@@ -52,7 +52,7 @@ class Acceptance(msgspec.Struct, frozen=True, array_like=True, gc=False):
     hops: Annotated[int, msgspec.Meta(ge=0, le=MAX_HOPS)] = 0  # of the request, on its way there
 
 
-class LogIn(Message, frozen=True, tag=240):
+class LogIn(Message, frozen=True, tag=256):
     """I want to be an individual of your colony."""
 
     serial: Serial
@@ -61,7 +61,7 @@ class LogIn(Message, frozen=True, tag=240):
     services: Services  # the union of what my colony offers
 
 
-class Welcome(Message, frozen=True, tag=241):
+class Welcome(Message, frozen=True, tag=257):
     """You are."""
 
     serial: Serial  # of the LogIn
@@ -71,7 +71,7 @@ class Welcome(Message, frozen=True, tag=241):
     above: Places = ()  # and where its own leader is, to turn to when it is gone
 
 
-class LogInRefused(Message, frozen=True, tag=242):
+class LogInRefused(Message, frozen=True, tag=258):
     """You are not; `reason` is for people."""
 
     serial: Serial
@@ -79,13 +79,13 @@ class LogInRefused(Message, frozen=True, tag=242):
     again: Seconds = 0.0  # it is of no use to come again before
 
 
-class LogOut(Message, frozen=True, tag=243):
+class LogOut(Message, frozen=True, tag=259):
     """I am no individual of your colony, or you of mine."""
 
     reason: Reason
 
 
-class Beat(Message, frozen=True, tag=244):
+class Beat(Message, frozen=True, tag=260):
     """I live."""
 
     number: Serial
@@ -93,7 +93,7 @@ class Beat(Message, frozen=True, tag=244):
     rtt: Seconds  # of the last Beat; 0: not measured yet
 
 
-class Ancestry(Message, frozen=True, tag=245):
+class Ancestry(Message, frozen=True, tag=261):
     """So do I; this is the path, and the version of your offers that I have."""
 
     number: Serial  # of the Beat; 0: nobody asked
@@ -103,7 +103,7 @@ class Ancestry(Message, frozen=True, tag=245):
     above: Places = ()
 
 
-class Offers(Message, frozen=True, tag=246):
+class Offers(Message, frozen=True, tag=262):
     """What my colony offers now; `base` 0: `added` is all of it."""
 
     version: Version
@@ -112,7 +112,7 @@ class Offers(Message, frozen=True, tag=246):
     removed: Services = ()
 
 
-class ServiceRequest(Message, frozen=True, tag=247):
+class ServiceRequest(Message, frozen=True, tag=263):
     """Find somebody for each of these (SREQ)."""
 
     id: Serial  # the client's
@@ -126,7 +126,7 @@ class ServiceRequest(Message, frozen=True, tag=247):
     without: Annotated[tuple[WireName, ...], msgspec.Meta(max_length=MAX_WITHOUT)] = ()
 
 
-class ServiceResponse(Message, frozen=True, tag=248):
+class ServiceResponse(Message, frozen=True, tag=264):
     """Who was found, and for which wants nobody (more) is (SRESP)."""
 
     id: Serial
@@ -136,7 +136,7 @@ class ServiceResponse(Message, frozen=True, tag=248):
     serial: Serial = 0
 
 
-class Ack(Message, frozen=True, tag=249):
+class Ack(Message, frozen=True, tag=265):
     """What you sent under that serial is safe here."""
 
     serial: Serial

@@ -15,6 +15,7 @@ from nodes.spawning import ROOT
 
 NAMES = [
     "interest-links",
+    "resources",
     "simulator",
     "transport",
     # Half a minute each, on a shared machine two: their sections have tests of their own.

@@ -1,0 +1,295 @@
+"""The routing itself: from the tables to what each neighbour must be told, and back.
+
+Every ledger is kept as a function of the two tables. An input changes a row; what depends on that
+row is decided again, and only that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from overlay.errors import InvariantViolation
+from overlay.ids import NodeId
+from overlay.predicates import intersects
+from overlay.protocol import Event
+from protocols.content.counts import ContentCounts
+from protocols.content.covering import AdvertisementCovers, SubscriptionCovers, Wish
+from protocols.content.events import (
+    AdvertisementAdded,
+    AdvertisementChanged,
+    AdvertisementRemoved,
+)
+from protocols.content.interface import Advertised, EntryId, Subscribed
+from protocols.content.ledger import ADVERTISEMENT, SUBSCRIPTION, Key, Outgoing
+from protocols.content.messages import MAX_PATH, AdvertisementLine, SubscriptionLine
+from protocols.content.prt import Prt
+from protocols.content.srt import Srt
+
+Emit: TypeAlias = Callable[[Event], None]
+
+
+class Reader:
+    """A node that is told of entries: a neighbour, or a client's broker."""
+
+    __slots__ = ("ledger", "wishes")
+
+    def __init__(self, series: int) -> None:
+        self.ledger = Outgoing(series)
+        self.wishes = SubscriptionCovers()
+
+
+class Router:
+    """The tables of one node, and the ledgers that follow from them."""
+
+    def __init__(self, me: NodeId, *, is_broker: bool, counts: ContentCounts, emit: Emit) -> None:
+        self._me = me
+        self.is_broker = is_broker
+        self._counts = counts
+        self._emit = emit
+        self.srt = Srt(me)
+        self.prt = Prt(me)
+        self.readers: dict[NodeId, Reader] = {}
+        self._covers = AdvertisementCovers(self.srt)
+
+    # -- readers --------------------------------------------------------------------------------
+
+    def add_reader(self, peer: NodeId, series: int) -> None:
+        """Keep a ledger for that node."""
+        reader = self.readers[peer] = Reader(series)
+        for one in self.srt:
+            self._tell_one(peer, reader, one)
+        for entry in self.prt.ids():
+            self._reconsider(entry)
+
+    def remove_reader(self, peer: NodeId) -> None:
+        """It is told nothing more; what it told is taken back by `retract` and `unwant`."""
+        self.readers.pop(peer, None)
+
+    # -- advertisements -------------------------------------------------------------------------
+
+    def offer(self, offer: Advertised) -> None:
+        """A hop offers an advertisement (figure 2, with the path in place of the sender)."""
+        had = offer.hop in self.srt.offers(offer.id)
+        self.srt.put(offer)
+        self._choose_again(offer.id, offer.hop, other_way=not had)
+
+    def retract(self, entry: EntryId, hop: NodeId) -> None:
+        """A hop does not offer it any more."""
+        if self.srt.remove(entry, hop) is not None:
+            self._choose_again(entry, hop, other_way=True)
+
+    def _choose_again(self, entry: EntryId, hop: NodeId, *, other_way: bool) -> None:
+        before, after = self.srt.get(entry), self.srt.best(entry)
+        if before == after:
+            if after is not None and other_way:
+                self._ways_changed(after, hop)
+            return
+        retold: dict[EntryId, None] = {entry: None}
+        if before is not None and after is not None and _says_the_same(before, after):
+            self.srt.reroute(after)
+            retold.update(dict.fromkeys(self._covers.covered_by(entry)))
+        else:
+            if before is not None:
+                self.srt.unchoose(entry)
+                retold.update(self._covers.removed(before))
+            if after is not None:
+                self.srt.choose(after)
+                retold.update(self._covers.added(after))
+        for other in retold:
+            self._tell(other)
+        self._redirect(before, after, hop)
+        if before is None:
+            assert after is not None
+            self._emit(AdvertisementAdded(after))
+        elif after is None:
+            self._emit(AdvertisementRemoved(before))
+        else:
+            self._emit(AdvertisementChanged(after, before))
+
+    def _tell(self, entry: EntryId) -> None:
+        one = self.srt.get(entry)
+        for peer, reader in self.readers.items():
+            if one is None:
+                reader.ledger.strike(Key(ADVERTISEMENT, entry))
+            else:
+                self._tell_one(peer, reader, one)
+
+    def _tell_one(self, peer: NodeId, reader: Reader, one: Advertised) -> None:
+        if not self._is_told(peer, one):
+            reader.ledger.strike(Key(ADVERTISEMENT, one.id))
+            return
+        wire = one.constraint.wire()
+        path = (self._me, *one.path) if self.is_broker else ()
+        reader.ledger.put(
+            AdvertisementLine(one.id, one.epoch, wire, one.model, one.whole, one.note, path)
+        )
+
+    def _is_told(self, peer: NodeId, one: Advertised) -> bool:
+        if not self.is_broker:
+            return True
+        if not self._leads_elsewhere(peer, one):
+            return False
+        cover = self._covers.cover_of(one.id)
+        return cover is None or not self._leads_elsewhere(peer, cover)
+
+    def _leads_elsewhere(self, peer: NodeId, one: Advertised) -> bool:
+        """Whether that node is not on the way to the publisher."""
+        if len(one.path) >= MAX_PATH:
+            self._counts.too_far += 1
+            return False
+        return peer != one.hop and peer not in one.path
+
+    def tree_to(self, peer: NodeId, one: Advertised) -> Advertised | None:
+        """The tree by which a neighbour gets what is published under an advertisement from here.
+
+        Its own, or its cover's if the neighbour was told of that instead; None: the neighbour has
+        another way to the publisher, and gets it there.
+        """
+        if not self._leads_elsewhere(peer, one):
+            return None
+        cover = self._covers.cover_of(one.id)
+        if cover is not None and self._leads_elsewhere(peer, cover):
+            one = cover
+        return None if peer in self.srt.offers(one.id) else one
+
+    # -- subscriptions --------------------------------------------------------------------------
+
+    def want(self, row: Subscribed) -> None:
+        """A hop wants what matches a subscription (figure 3)."""
+        if self.prt.rows(row.id).get(row.hop) != row:
+            self.prt.put(row)
+            self._reconsider(row.id)
+
+    def unwant(self, entry: EntryId, hop: NodeId) -> None:
+        """A hop does not want it any more."""
+        if self.prt.remove(entry, hop) is not None:
+            self._reconsider(entry)
+
+    def _redirect(self, before: Advertised | None, after: Advertised | None, hop: NodeId) -> None:
+        """Send subscriptions to an advertisement's new last hop, and no more to the old one."""
+        if before is None:
+            assert after is not None
+            reader = self.readers.get(after.hop)
+            if reader is not None:
+                for entry in self.prt.intersected_by(after.constraint, after.model):
+                    best = self.prt.best(entry)
+                    if (
+                        best is not None
+                        and entry not in reader.wishes
+                        and best.model == after.model
+                        and intersects(after.constraint, best.constraint)  # other rows may be older
+                        and self._comes_that_way(entry, after)
+                    ):
+                        self._wish(reader, best)
+            return
+        if after is not None and _says_the_same(before, after) and before.hop == after.hop:
+            self._ways_changed(after, hop)
+            return
+        affected = self.prt.intersected_by(before.constraint, before.model)
+        if after is not None:
+            affected.update(self.prt.intersected_by(after.constraint, after.model))
+        for entry in affected:
+            self._reconsider(entry)
+
+    def _ways_changed(self, one: Advertised, hop: NodeId) -> None:
+        """A hop has a way of its own to that publisher, or has it no more."""
+        if hop in self.readers and one.hop in self.readers:
+            for entry in self.prt.intersected_by(one.constraint, one.model):
+                if hop in self.prt.rows(entry):
+                    self._reconsider(entry)
+
+    def _comes_that_way(self, entry: EntryId, one: Advertised) -> bool:
+        """Whether the subscription came from behind this broker, as the advertisement sees it."""
+        offers = self.srt.offers(one.id)
+        return any(
+            hop != one.hop and (hop not in self.readers or hop not in offers)
+            for hop in self.prt.rows(entry)
+        )
+
+    def _wanted_at(self, best: Subscribed) -> dict[NodeId, None]:
+        """The neighbours that must get a subscription."""
+        if not self.is_broker:
+            return dict.fromkeys(self.readers)
+        found: dict[NodeId, None] = {}
+        if len(best.path) >= MAX_PATH:
+            self._counts.too_far += 1
+            return found
+        for one in self.srt.intersecting(best.constraint, best.model):
+            if one.hop not in self.readers or one.hop in found:
+                continue
+            if self._comes_that_way(best.id, one):
+                found[one.hop] = None
+                if len(found) == len(self.readers):
+                    break
+        return found
+
+    def _reconsider(self, entry: EntryId) -> None:
+        """Decide again who must get a subscription."""
+        best = self.prt.best(entry)
+        wanted = {} if best is None else self._wanted_at(best)
+        for peer, reader in self.readers.items():
+            if peer in wanted:
+                assert best is not None
+                self._wish(reader, best)
+            elif entry in reader.wishes:
+                self._unwish(reader, entry)
+
+    def _wish(self, reader: Reader, best: Subscribed) -> None:
+        wish = Wish(best.constraint, best.model)
+        before = reader.wishes.wish(best.id)
+        if before is not None and before != wish:
+            self._unwish(reader, best.id)
+            before = None
+        if before is None:
+            reader.wishes.want(best.id, wish)
+        if reader.wishes.is_told(best.id):
+            self._write(reader, best)
+
+    def _unwish(self, reader: Reader, entry: EntryId) -> None:
+        reader.ledger.strike(Key(SUBSCRIPTION, entry))
+        for other in reader.wishes.unwant(entry):
+            best = self.prt.best(other)
+            if best is not None:  # else it goes as well, in this same step
+                self._write(reader, best)
+
+    def _write(self, reader: Reader, best: Subscribed) -> None:
+        path = (self._me, *best.path) if self.is_broker else ()
+        reader.ledger.put(SubscriptionLine(best.id, best.constraint.wire(), best.model, path))
+
+    # -- invariants -----------------------------------------------------------------------------
+
+    def audit(self) -> None:
+        """Every ledger is what the tables say; slow, for tests."""
+        self.srt.check()
+        self._covers.check()
+        for peer, reader in self.readers.items():
+            told = {one.id for one in self.srt if self._is_told(peer, one)}
+            lines = {key.id for key in reader.ledger.lines if key.advertisement}
+            if told != lines:
+                raise InvariantViolation(f"{self._me} tells {peer} {lines}, not {told}")
+            reader.wishes.check()
+            wanted = set()
+            for entry in self.prt.ids():
+                best = self.prt.best(entry)
+                if best is not None and peer in self._wanted_at(best):
+                    wanted.add(entry)
+            if wanted != set(reader.wishes.ids()):
+                raise InvariantViolation(
+                    f"{self._me} wishes {reader.wishes.ids()} of {peer}, not {wanted}"
+                )
+            for entry in wanted:
+                if reader.wishes.is_told(entry) != (
+                    Key(SUBSCRIPTION, entry) in reader.ledger.lines
+                ):
+                    raise InvariantViolation(f"{self._me} did not tell {peer} {entry}")
+
+
+def _says_the_same(one: Advertised, other: Advertised) -> bool:
+    """Whether only the way to it differs."""
+    return (one.epoch, one.model, one.constraint, one.whole) == (
+        other.epoch,
+        other.model,
+        other.constraint,
+        other.whole,
+    )
