@@ -80,6 +80,9 @@ class Surroundings(NamedTuple):
     """Reads the clock in the middle of a tick, for timestamps of round trips; None: it stands."""
     overlay: str = ""
     authority: bytes = b""  # what tells overlays of one name apart; empty when insecure
+    certificate: bytes = b""  # this node's own; empty when insecure
+    vouches: Callable[[NodeId, bytes], bool] = lambda _name, _certificate: True
+    """Whether a certificate is that name's; its key is known then, and a link opens at once."""
 
 
 def _nothing_kept(_instance: Instance) -> Kept:
