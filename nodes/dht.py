@@ -170,6 +170,16 @@ class PeerTable:
         """Hear what happens to the table, as `watch_members` does of the zone."""
         return self._node.events(*DHT_EVENTS)
 
+    async def retire(self) -> None:
+        """Keep no keys any more, and wait until others have those of this node.
+
+        Then it may stop without anybody missing it. A storage zone is removed by retiring all of
+        its servers at once. Where nobody else serves this waits for ever.
+        """
+        self._node.call(self._machine.retire)
+        while self._machine.seats:  # noqa: ASYNC110 - no event tells of the last one
+            await trio.sleep(ASK_AGAIN)
+
     async def accept_loss(self) -> int:
         """Give up replicas that are gone for good, where this node can reach no majority.
 

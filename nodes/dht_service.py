@@ -47,6 +47,7 @@ class TableService:
         node.control.register("dht-watch", self._watch)
         node.control.register("dht-where", self._where)
         node.control.register("dht-stats", self._stats)
+        node.control.register("dht-retire", self._retire)
         node.control.register("dht-accept-loss", self._accept_loss)
 
     def _heading(self) -> dict[str, Any]:
@@ -56,6 +57,11 @@ class TableService:
     def _stats(self) -> dict[str, Any]:
         settings = self._node.config.section(DhtSettings)
         return self._heading() | table_facts(self._node.protocol(Dht), settings)
+
+    def _retire(self) -> dict[str, Any]:
+        machine = self._node.protocol(Dht)
+        self._node.call(machine.retire)
+        return self._heading() | {"shards": machine.seats}
 
     def _accept_loss(self) -> dict[str, Any]:
         accepted = self._node.call(self._node.protocol(Dht).accept_loss)

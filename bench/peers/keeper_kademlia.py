@@ -10,7 +10,7 @@ import logging
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any, ClassVar
 
 from bench.connections import free_ports
@@ -41,15 +41,27 @@ class KademliaKeeper(Keeper):
                 others.communicate()
 
 
+class Nothing:
+    """The one who asks keeps no copy, or a get would be a look into its own memory."""
+
+    def __setitem__(self, key: bytes, value: bytes) -> None:
+        """Keep nothing."""
+
+    def get(self, _key: bytes, default: bytes | None = None) -> bytes | None:
+        """It is not here."""
+        return default
+
+    def iter_older_than(self, _seconds: float) -> Iterator[tuple[bytes, bytes]]:
+        """There is nothing to publish again."""
+        return iter(())
+
+    def __iter__(self) -> Iterator[tuple[bytes, bytes]]:
+        """Nor to hand to a node that joins."""
+        return iter(())
+
+
 async def _ask(port: int, ports: list[int], load: Any) -> dict[str, Any]:
     from kademlia.network import Server
-    from kademlia.storage import ForgetfulStorage
-
-    class Nothing(ForgetfulStorage):  # type: ignore[misc, unused-ignore]
-        """The one who asks keeps no copy, or a get would be a look into its own memory."""
-
-        def __setitem__(self, key: bytes, value: bytes) -> None:
-            """Keep nothing."""
 
     node = Server(storage=Nothing())
     await node.listen(port, interface="127.0.0.1")

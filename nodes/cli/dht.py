@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,6 +17,7 @@ from nodes.control import Talk, ask, follow
 
 app = typer.Typer(help="Use the hash table through a node of this machine.", no_args_is_help=True)
 
+LOOK_AGAIN = 0.2  # s
 WITHIN = 15.0  # s for an operation; a node answers, or refuses, after dht.operation_timeout (5 s)
 
 Key = Annotated[str, typer.Argument(help="The key: text, or bytes with --hex.")]
@@ -191,6 +193,29 @@ def stats(node: NodeName = None, json: AsJson = False) -> None:
             print("back, or, if they are gone for good, after `overlay dht accept-loss`")
     for said in dict.fromkeys(one["survives"]["says"] for one in told if one["shards"]):
         print(said)
+
+
+@app.command()
+def retire(
+    within: Annotated[float, typer.Option(min=0, help="Seconds to wait for others.")] = 60.0,
+    node: NodeName = None,
+    json: AsJson = False,
+) -> None:
+    """Let a node keep no keys any more; ends when others have its shards, so that it may stop.
+
+    To remove a storage zone, retire all of its servers at once.
+    """
+    path = the_one(node)
+    deadline = time.monotonic() + within
+    while (told := ask(path, "dht-retire"))["shards"] and time.monotonic() < deadline:
+        time.sleep(LOOK_AGAIN)
+    left = told["shards"]
+    if json:
+        print_json(told)
+    elif left:
+        complain(f"{told['node']} still keeps {counted(left, 'shard')}: does anybody else serve?")
+    if left:
+        raise typer.Exit(1)
 
 
 @app.command("accept-loss")

@@ -182,7 +182,9 @@ class Coordinator:
             return
         shard = core.shards.get(one.shard)
         if shard is None or shard.reign is None or shard.reign.ballot != way.ballot:
-            self.on_result(Result(one.id, BUSY))  # it may yet win
+            bid = None if shard is None else shard.bid
+            standing = bid is not None and bid.ballot == way.ballot  # it may yet win
+            self.on_result(Result(one.id, BUSY if standing else MOVED))
         else:
             self._leader.execute(Asker(core.me, core.session, one.id), op, shard, now)
 

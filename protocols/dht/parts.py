@@ -151,6 +151,10 @@ class Parts:
 
     def _on_adopted(self, _shard: Shard, now: float) -> None:
         self.review_soon(now)
+        settings = self.core.settings
+        if self.proposer.waiting and len(self.changer.changes) <= settings.transfers // 2:
+            # The next ones need not wait for views to rest: they have, when the first ones began.
+            self.core.timers.hasten(PROPOSE, now + settings.retry / 4)
 
     def _on_won(self, shard: Shard, following: Group | None, now: float) -> None:
         if following is not None:
@@ -202,6 +206,7 @@ class Parts:
             self.routes.clear()
         if core.look() or moved:
             # Views differ for a moment after each change: what they propose waits until they rest.
+            self.proposer.waiting = 0
             core.timers.set(PROPOSE, now + core.settings.settle)
         if core.table is not None:
             self.elector.review(now)

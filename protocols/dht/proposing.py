@@ -21,13 +21,14 @@ class Proposer:
         self._changer = changer
         self._locator = locator
         self._left = 0
+        self.waiting = 0  # of them, those that did not begin for lack of room
         self._moved = 0
 
     def review(self, now: float) -> None:
         """Begin changes of groups that are not as they should be, some at a time."""
         core = self._core
         self._ask_zones(now)
-        left = 0
+        left = waiting = 0
         room = core.settings.transfers - len(self._changer.changes)
         for shard in list(core.shards.values()):
             if shard.id in self._changer.changes:
@@ -43,10 +44,12 @@ class Proposer:
             if not shard.group.is_majority(present):
                 continue
             left += 1
+            waiting += room <= 0
             if room > 0:
                 room -= 1
                 self._moved += 1
                 self._changer.begin(shard, wanted, now)
+        self.waiting = waiting
         if left != self._left:
             self._left = left
             core.effects.emit(RebalancingProgressed(left, self._moved))

@@ -271,3 +271,16 @@ def test_events_tell_of_the_table(tmp_path: Path) -> None:
                         break
 
     trio.run(main)
+
+
+def test_who_retires_leaves_nothing_behind(tmp_path: Path) -> None:
+    async def play(ada: PeerTable, bob: PeerTable) -> None:
+        await ada.put_many({str(number): number for number in range(50)})
+        with trio.fail_after(30):
+            await bob.retire()
+        assert bob.where("1").leader != "bob"
+        assert await bob.get_many([str(number) for number in range(50)]) == list(range(50))
+        assert await ada.put("1", "one")
+        assert await ada.accept_loss() == 0
+
+    playing(tmp_path, play)

@@ -79,6 +79,15 @@ def test_where_and_what_it_survives(west: Path) -> None:
     assert "a power cut of all loses everything" in told
 
 
+def test_a_loss_is_accepted_only_if_one_says_so(west: Path) -> None:
+    code, _, said = dht(west, "accept-loss")
+    assert code == 2
+    assert "--lose-data" in said
+    code, told, _ = dht(west, "accept-loss", "--lose-data", "--json")
+    given_up = {one["node"]: one["shards"] for one in json.loads(told)["nodes"]}
+    assert (code, given_up) == (0, {"ada": 0, "bob": 0})  # nothing is lost here
+
+
 def test_what_is_wrong_is_said_in_one_line(west: Path) -> None:
     assert dht(west, "put", "x" * 1025, "1", "--node", "ada")[::2] == (
         1,

@@ -197,3 +197,23 @@ def test_another_life_of_a_member_is_no_voter() -> None:
     node = Node(FIRST)
     assert node.dht._core.is_me(group) == (FIRST in ("a", "b"))
     assert not node.dht._core.is_me(Group(2, (msgspec.structs.replace(MEMBERS[0], life=9),)))
+
+
+def test_survivors_go_on_only_on_a_persons_word() -> None:
+    node = Node(SECOND)
+    assert node.dht.accept_loss(node.now) == 0  # nobody is missing
+    del node.view.shown[FIRST]
+    del node.view.shown[LAST]
+    node.dht._core.look()
+    assert node.dht.accept_loss(node.now) == 1
+    place = 1
+    group = Group(1 + 4096 + place, tuple(one for one in MEMBERS if one.name == SECOND))
+    assert node.group == group
+    assert node.dht.shards()[0].seated
+    told = Activate(TABLE, ((0, group),))
+    assert [one for one in node.sends() if isinstance(one.msg, Activate)] == [
+        Send(FIRST, told),
+        Send(LAST, told),
+    ]
+    assert node.dht.counts.forced == 1
+    assert node.dht.accept_loss(node.now) == 0  # it is a majority of itself
