@@ -18,12 +18,14 @@ from overlay.profiles import load_profile
 from overlay.toml_source import Source, Typed, overrides, read_toml
 from overlay.traces.config import TraceSettings
 from protocols.beacon.config import BeaconSettings
+from protocols.colony.config import ColonySettings
 from protocols.content.config import ContentSettings
 from protocols.dht.config import DhtSettings
 from protocols.discovery.config import BdnSettings, BrokerSettings, DiscoverySettings
 from protocols.echo.config import EchoConfig
 from protocols.gateways.config import GatewaysSettings
 from protocols.membership.config import MembershipSettings
+from protocols.resources.config import ResourcesSettings
 from protocols.routing.config import RoutingSettings
 from protocols.timesync.config import TimeSettings
 from protocols.topics.config import TopicsSettings
@@ -46,7 +48,9 @@ SECTIONS: dict[str, type[Settings]] = {
     "discovery": DiscoverySettings,
     "broker": BrokerSettings,
     "bdn": BdnSettings,
+    "colony": ColonySettings,
     "content": ContentSettings,
+    "resources": ResourcesSettings,
     "traces": TraceSettings,
 }
 """Everything that a config file may hold; a protocol adds its section here."""

@@ -11,6 +11,7 @@ from nodes.cli import (
     brokers,
     clock,
     collector,
+    colony,
     config,
     demo,
     dht,
@@ -21,6 +22,7 @@ from nodes.cli import (
     new_protocol,
     peer,
     pub,
+    resources,
     running,
     sim,
     sub,
@@ -83,5 +85,8 @@ for module in (
 app.add_typer(keys.app, name="keys")
 app.add_typer(config.app, name="config")
 app.add_typer(dht.app, name="dht")
+app.add_typer(resources.app, name="resource")
+app.command()(resources.find)
+app.add_typer(colony.app, name="colony")
 app.add_typer(trace.app, name="trace")
 sim.register(app)

@@ -76,6 +76,7 @@ every table is bounded by a setting, with a counter for what did not fit.
 
 from protocols.colony.config import ColonySettings
 from protocols.colony.events import (
+    ColonyUsed,
     IndividualLoggedIn,
     IndividualLoggedOut,
     LeaderFound,
@@ -93,6 +94,7 @@ __all__ = [
     "Card",
     "Colony",
     "ColonySettings",
+    "ColonyUsed",
     "Individual",
     "IndividualLoggedIn",
     "IndividualLoggedOut",

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 
 from overlay.errors import LocalProtocolError
 from overlay.ids import NodeId
+from overlay.protocol import ContactLearned
 from protocols.colony.core import Core
 from protocols.colony.events import LeaderFound, LeaderLost, LeaderRefused, LeaderWanted
 from protocols.colony.messages import (
@@ -37,7 +38,6 @@ class Attachment:
         self.on_found: tuple[Callable[[float], None], ...] = ()
         self.home: NodeId = ""  # the leader that this unit was told to have
         self.others: dict[NodeId, None] = {}  # more that it was told of
-        self._pending: NodeId = ""  # whom it asks now
         self._serial = 0  # of that LogIn
         self._tries = 0
         self._queue: list[NodeId] = []  # whom it asks next
@@ -45,6 +45,7 @@ class Attachment:
         self._tried: dict[NodeId, None] = {}
         self._said: dict[NodeId, str] = {}  # refusals that were told
         self._ancestors: tuple[NodeId, ...] = ()  # of the leader that was lost
+        self._grandparent: tuple[str, ...] = ()  # where it is reached
         self._heard = 0.0
         self._number = 0  # of the last Beat
         self._beat_at = 0.0
@@ -64,7 +65,7 @@ class Attachment:
         if not leader:
             self.leave("split off", now)
             self._stop_seeking()
-        elif core.leader != leader and self._pending != leader:
+        elif core.leader != leader and self._core.pending != leader:
             self._seek((leader,), now)
 
     def learn(self, leaders: Iterable[NodeId], now: float) -> None:
@@ -72,13 +73,19 @@ class Attachment:
         for leader in leaders:
             if leader != self._core.me:
                 self.others[leader] = None
-        if self.is_seeking and not self._pending:
+        if self.is_seeking and not self._core.pending:
             self._seek(self._candidates(), now)
+
+    @property
+    def is_told(self) -> bool:
+        """Whether the leader has all that this colony offers."""
+        table = self._core.table
+        return bool(self._core.leader) and not table.changed and self._known == table.version
 
     @property
     def is_seeking(self) -> bool:
         """Whether it has no leader and wants one."""
-        return not self._core.leader and (bool(self._pending) or LOGIN in self._core.timers)
+        return not self._core.leader and (bool(self._core.pending) or LOGIN in self._core.timers)
 
     def leave(self, reason: str, now: float) -> None:
         """Delog, if there is a leader."""
@@ -94,8 +101,8 @@ class Attachment:
             self._core.effects.send(leader, LogOut(reason))
             self._forget_leader(reason, now)
             self._seek((leader,), now)
-        elif self._pending:
-            self._seek((self._pending, *self._queue), now)
+        elif self._core.pending:
+            self._seek((self._core.pending, *self._queue), now)
 
     # -- logging in -----------------------------------------------------------------------------
 
@@ -112,7 +119,7 @@ class Attachment:
 
     def _ask_next(self, now: float) -> None:
         core = self._core
-        self._pending = ""
+        self._core.pending = ""
         self.tell_changes(now)
         if not self._queue:
             if core.leader:
@@ -123,8 +130,8 @@ class Attachment:
             core.timers.set(LOGIN, now + self._pause * (0.75 + 0.5 * core.rng.random()))
             self._pause = min(2 * self._pause, core.settings.retry_most)
             return
-        self._pending = self._queue.pop(0)
-        self._tried[self._pending] = None
+        self._core.pending = self._queue.pop(0)
+        self._tried[self._core.pending] = None
         self._serial = core.next_serial()
         self._tries = 0
         self._knock(now)
@@ -133,21 +140,21 @@ class Attachment:
         core = self._core
         unit: Unit = "broker" if core.leads else "computer"
         msg = LogIn(self._serial, unit, core.table.version, core.table.union)
-        core.effects.send(self._pending, msg)
+        core.effects.send(self._core.pending, msg)
         self._tries += 1
         core.timers.set(LOGIN, now + core.settings.login_within / LOGIN_TRIES)
 
     def _stop_seeking(self) -> None:
-        self._pending = ""
+        self._core.pending = ""
         self._queue.clear()
         self._ancestors = ()
         self._core.timers.cancel(LOGIN)
 
     def on_login_timer(self, now: float) -> None:
         """Nobody answered, or a pause is over."""
-        if self._pending and self._tries < LOGIN_TRIES:
+        if self._core.pending and self._tries < LOGIN_TRIES:
             self._knock(now)
-        elif self._pending or self._queue:
+        elif self._core.pending or self._queue:
             self._ask_next(now)
         elif not self._core.leader:
             self._queue = list(self._candidates())
@@ -157,7 +164,7 @@ class Attachment:
     def on_welcome(self, src: NodeId, msg: Welcome, now: float) -> None:
         """In."""
         core = self._core
-        if src != self._pending or msg.serial != self._serial:
+        if src != self._core.pending or msg.serial != self._serial:
             if src != core.leader:
                 core.effects.send(src, LogOut("not wanted any more"))
             return
@@ -180,6 +187,7 @@ class Attachment:
         self._number = 0
         self._home_at = now + core.settings.home_every
         core.effects.emit(LeaderFound(src, core.path))
+        self._learn_places(msg)
         self._path_changed(now)
         self._reconcile(msg.known)
         self._beat(now)
@@ -188,10 +196,10 @@ class Attachment:
 
     def on_refused(self, src: NodeId, msg: LogInRefused, now: float) -> None:
         """Try the next."""
-        if src == self._pending and msg.serial == self._serial:
+        if src == self._core.pending and msg.serial == self._serial:
             self._told(src, msg.reason)
             self._ask_next(now)
-            if self._core.leader or self._queue or self._pending:
+            if self._core.leader or self._queue or self._core.pending:
                 return
             if msg.again > self._pause:
                 self._core.timers.set(LOGIN, now + msg.again)
@@ -214,7 +222,7 @@ class Attachment:
             return
         self._beat(now)
         away = self.home and self.home != core.leader
-        if away and not self._pending and now >= self._home_at:
+        if away and not self._core.pending and now >= self._home_at:
             self._home_at = now + core.settings.home_every
             self._queue = [self.home]
             self._ask_next(now)
@@ -260,10 +268,22 @@ class Attachment:
         if core.me in path:
             self._break_cycle(path, now)
             return
-        if path != core.path:
+        moved = self._learn_places(msg)
+        if path != core.path or moved:
             core.path = path
             self._path_changed(now)
         self._reconcile(msg.known)
+
+    def _learn_places(self, msg: Welcome | Ancestry) -> bool:
+        """Where the leader and the one above it are reached; whether the leader has moved."""
+        core = self._core
+        if msg.above and msg.path and msg.above != self._grandparent:
+            self._grandparent = msg.above
+            core.effects.emit(ContactLearned(msg.path[0], msg.above))
+        moved = bool(msg.here) and msg.here != core.above
+        if moved:
+            core.above = msg.here
+        return moved
 
     def _break_cycle(self, path: tuple[NodeId, ...], now: float) -> None:
         """Several closed it at one moment; the one with the least name opens it again."""
@@ -297,6 +317,7 @@ class Attachment:
         leader = core.leader
         core.leader = ""
         core.path = ()
+        core.above = ()
         core.counts.leaders_lost += 1
         core.unsettled = now + core.settings.lease
         core.timers.cancel(BEAT)

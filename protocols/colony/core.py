@@ -36,11 +36,17 @@ class Core:
         self.table = RoutingTable()
         self.leads = False
         self.leader: NodeId = ""  # empty: none
+        self.pending: NodeId = ""  # whom it asks to be its leader
         self.path: tuple[NodeId, ...] = ()  # the leader, its leader, …, the root
+        self.above: tuple[str, ...] = ()  # where the leader is reached
         self.unsettled = 0.0  # until then individuals or a leader that were lost may return
         self._within: deque[Callable[[float], None]] = deque()
         # A random start, so that a reply to an earlier life of this node matches nothing.
         self._next = 1 + rng.getrandbits(48)
+
+    def is_above(self, name: NodeId) -> bool:
+        """Whether that is the leader, or takes this unit for its individual already."""
+        return bool(name) and name in (self.leader, self.pending)
 
     def next_serial(self) -> int:
         """One that was not used before."""

@@ -49,6 +49,10 @@ class IndividualLoggedOut(Event, frozen=True):
     reason: str
 
 
+class ColonyUsed(Event, frozen=True):
+    """The application offers or is about to ask something: this unit wants a colony."""
+
+
 class ServantFound(Event, frozen=True):
     """A computer serves want `index` of this node's request; talk to it directly."""
 

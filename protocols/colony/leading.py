@@ -58,7 +58,11 @@ class Registry:
         core = self._core
         for name, child in core.table.children.items():
             if name != core.me:
-                core.effects.send(name, Ancestry(0, self._path(), child.version))
+                core.effects.send(name, self._ancestry(0, child))
+
+    def _ancestry(self, number: int, child: Child) -> Ancestry:
+        core = self._core
+        return Ancestry(number, self._path(), child.version, core.card().endpoints, core.above)
 
     def _path(self) -> tuple[NodeId, ...]:
         return self._core.path[: MAX_DEPTH - 1]
@@ -80,7 +84,8 @@ class Registry:
             child.asked, child.accepted = known.asked, known.accepted
             self._broke_away(known, now)
         core.table.add(child, services)
-        core.effects.send(src, Welcome(msg.serial, self._path(), child.version))
+        here = core.card().endpoints
+        core.effects.send(src, Welcome(msg.serial, self._path(), child.version, here, core.above))
         if known is None:
             core.counts.logged_in += 1
             self.on_first()
@@ -146,7 +151,7 @@ class Registry:
             return
         child.heard = now
         child.rtt = msg.rtt or child.rtt
-        core.effects.send(src, Ancestry(msg.number, self._path(), child.version))
+        core.effects.send(src, self._ancestry(msg.number, child))
 
     def on_offers(self, src: NodeId, msg: Offers, now: float) -> None:
         """What a colony below offers now."""
@@ -165,7 +170,7 @@ class Registry:
             core.counts.services_cut += max(0, len(added) - room)
             core.table.change(child, added[:room], self._checked(msg.removed))
             child.version = msg.version
-        core.effects.send(src, Ancestry(0, self._path(), child.version))
+        core.effects.send(src, self._ancestry(0, child))
 
     def on_link_lost(self, peer: NodeId, now: float) -> None:
         """A hint: it has `probe` seconds for a sign of life."""

@@ -26,6 +26,7 @@ from protocols.colony.config import ColonySettings
 from protocols.colony.core import Core
 from protocols.colony.courier import Courier
 from protocols.colony.events import (
+    ColonyUsed,
     IndividualLoggedIn,
     IndividualLoggedOut,
     LeaderFound,
@@ -77,7 +78,7 @@ class Colony(OverlayProtocol):
     )
     emits: ClassVar[tuple[type[Event], ...]] = (
         *(LeaderFound, LeaderLost, LeaderRefused, LeaderWanted),
-        *(IndividualLoggedIn, IndividualLoggedOut),
+        *(IndividualLoggedIn, IndividualLoggedOut, ColonyUsed),
         *(ServantFound, ServiceRejected, RequestEnded, ContactLearned),
     )
 
@@ -103,6 +104,7 @@ class Colony(OverlayProtocol):
         self._core = core = Core(me, effects, rng, config, card or (lambda: plain))
         self.counts = core.counts
         self._first_leader = leader
+        self._used = False
         self._registry = Registry(core)
         self._attachment = Attachment(core, self._registry.path_changed)
         self._attachment.others.update(dict.fromkeys(leaders))
@@ -227,12 +229,32 @@ class Colony(OverlayProtocol):
         """Decide by this from now on."""
         self._servant.policy = policy
 
+    def use(self, now: float) -> None:
+        """The application is about to ask: this unit is worth a leader's while."""
+        self._used = True
+        self.effects.emit(ColonyUsed())
+
     # -- looking ------------------------------------------------------------------------------
 
     @property
     def leads(self) -> bool:
         """Whether this unit is a broker."""
         return self._core.leads
+
+    @property
+    def is_used(self) -> bool:
+        """Whether anybody offers or asks something here, in this unit or below."""
+        return self._used or len(self._core.table.children) > 1 or bool(self._own.services)
+
+    @property
+    def is_announced(self) -> bool:
+        """Whether the leader knows what this colony offers, or there is nobody above to tell."""
+        return self._attachment.is_told or (self._core.leads and not self._attachment.home)
+
+    @property
+    def home(self) -> NodeId:
+        """The leader that this unit was told to have."""
+        return self._attachment.home
 
     @property
     def leader(self) -> NodeId:
@@ -332,9 +354,9 @@ class Colony(OverlayProtocol):
         self._keeper.on_stored(token)
 
     def on_stop(self, now: float) -> None:
-        """Delog, and send individuals away."""
-        self._attachment.leave("leaves", now)
+        """Send individuals away, who still know whom to turn to, and delog."""
         self._registry.stop_leading("its leader leaves", now)
+        self._attachment.leave("leaves", now)
 
     def _on_link_lost(self, event: LinkLost, now: float) -> None:
         self._attachment.on_link_lost(event.peer, now)

@@ -27,6 +27,9 @@ Reason: TypeAlias = Annotated[str, msgspec.Meta(max_length=256)]
 Seconds: TypeAlias = Annotated[float, msgspec.Meta(ge=0.0, le=86_400.0)]
 Index: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=MAX_WANTS)]
 Indices: TypeAlias = Annotated[tuple[Index, ...], msgspec.Meta(max_length=MAX_WANTS)]
+Places: TypeAlias = Annotated[
+    tuple[Annotated[str, msgspec.Meta(max_length=256)], ...], msgspec.Meta(max_length=8)
+]
 Unit: TypeAlias = Literal["computer", "broker"]
 
 
@@ -64,6 +67,8 @@ class Welcome(Message, frozen=True, tag=257):
     serial: Serial  # of the LogIn
     path: Path  # of the leader, up to the root
     known: Version
+    here: Places = ()  # where the leader is reached
+    above: Places = ()  # and where its own leader is, to turn to when it is gone
 
 
 class LogInRefused(Message, frozen=True, tag=258):
@@ -94,6 +99,8 @@ class Ancestry(Message, frozen=True, tag=261):
     number: Serial  # of the Beat; 0: nobody asked
     path: Path
     known: Version
+    here: Places = ()
+    above: Places = ()
 
 
 class Offers(Message, frozen=True, tag=262):

@@ -58,7 +58,7 @@ class Searcher:
         """Lines 2 to 11."""
         core = self._core
         core.counts.requests += 1
-        known = src in (core.me, core.leader) or src in core.table.children
+        known = src == core.me or core.is_above(src) or src in core.table.children
         if not known and not recovered:
             core.counts.strangers += 1
             core.effects.send(src, LogOut(UNKNOWN))

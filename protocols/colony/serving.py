@@ -36,9 +36,6 @@ class Servant:
     def on_request(self, src: NodeId, msg: ServiceRequest, now: float) -> None:
         """Accept and reject."""
         core = self._core
-        if src not in (core.me, core.leader):
-            core.counts.strangers += 1
-            core.effects.send(src, LogOut(UNKNOWN))
         trusted = src == core.me or self._trust(msg.client)
         core.counts.distrusted += not trusted
         accepted: list[Acceptance] = []
@@ -58,6 +55,9 @@ class Servant:
             self._courier.send(src, serial, answer, now + msg.within, now)
         else:
             core.effects.send(src, answer)
+        if src != core.me and not core.is_above(src):
+            core.counts.strangers += 1
+            core.effects.send(src, LogOut(UNKNOWN))
 
     def _decide(self, msg: ServiceRequest, want: Want) -> bool:
         core = self._core
