@@ -67,7 +67,7 @@ class State(msgspec.Struct, frozen=True):
     """What the digests in a folder are of."""
 
     traces: str
-    digests: list[str]
+    digests: list[str]  # with their columns: those of an earlier version are made again
     format: int = FORMAT
 
 
@@ -225,7 +225,8 @@ class Analysis:
     # -- what is kept -----------------------------------------------------------------------------
 
     def _state(self) -> State:
-        return State(str(self._traces.resolve()), sorted(self._digests))
+        digests = [f"{one.name} ({one.schema})" for one in self._digests.values()]
+        return State(str(self._traces.resolve()), sorted(digests))
 
     def _continues(self) -> bool:
         """Whether what is kept is of these traces, and has all that the jobs need."""
