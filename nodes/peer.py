@@ -300,14 +300,16 @@ class Peer:
         limit: int = 0,
         model: Model = "any",
         nearest: bool = False,
+        fresh: bool = False,
         timeout: float | None = None,  # noqa: ASYNC109 - brokers must know it, too
     ) -> Findings:
         """Resources of all peers that match; its `complete` tells whether all have answered.
 
-        `limit`: so many are enough; `nearest`: the shortest round trip first, as measured now.
+        `limit`: so many are enough; `nearest`: the shortest round trip first, as measured now;
+        `fresh`: no values that others were told up to `resources.expiry` ago.
         """
         return await self.resources.find(
-            query, limit=limit, model=model, nearest=nearest, timeout=timeout
+            query, limit=limit, model=model, nearest=nearest, fresh=fresh, timeout=timeout
         )
 
     def find_continuous(self, query: Query, *, model: Model = "any") -> ResourceWatch:

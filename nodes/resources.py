@@ -179,11 +179,13 @@ class PeerResources:
         limit: int = 0,
         model: Model = "any",
         nearest: bool = False,
+        fresh: bool = False,
         timeout: float | None = None,  # noqa: ASYNC109 - brokers must know it, too
     ) -> Findings:
         """All that match, or `limit` of them; `nearest`: the shortest round trip first.
 
-        Its `complete` tells whether everybody asked has answered within `timeout` seconds.
+        Values may be up to `resources.expiry` old, where others asked for the like before; `fresh`
+        ones are not. Its `complete` tells whether all have answered within `timeout` seconds.
         """
         wanted = as_query(query)
         check_model(model)
@@ -195,7 +197,7 @@ class PeerResources:
         if model != "dynamic":
             found = self._node.call(self.machine.find_static, wanted, most, False)
         if model != "static" and not (most and len(found) >= most):
-            end = await self._find_dynamic(wanted, most and most - len(found), timeout)
+            end = await self._find_dynamic(wanted, most and most - len(found), timeout, fresh)
             found += end.resources
             complete, reason = end.complete, end.reason
         if nearest:
@@ -209,9 +211,11 @@ class PeerResources:
         wanted: Constraint,
         limit: int,
         timeout: float | None,  # noqa: ASYNC109
+        fresh: bool,
     ) -> FindEnded:
         with self._node.events(FindEnded) as ends:
-            number = self._node.call(self.machine.find, wanted, limit, False, timeout)
+            find = partial(self.machine.find, fresh=fresh)
+            number = self._node.call(find, wanted, limit, False, timeout)
             async for end in ends:
                 if end.find == number:
                     return end

@@ -84,6 +84,7 @@ class ResourcesService:
         limit: int = 0,
         model: str = "any",
         nearest: bool = False,
+        fresh: bool = False,
         timeout: float | None = None,  # noqa: ASYNC109 - brokers must know it, too
     ) -> AsyncIterator[dict[str, Any]]:
         """Each resource, and last how it ended."""
@@ -92,6 +93,7 @@ class ResourcesService:
             limit=limit,
             model=model,  # type: ignore[arg-type]
             nearest=nearest,
+            fresh=fresh,
             timeout=timeout,
         )
         for resource in found:

@@ -99,6 +99,9 @@ def find(
     nearest: Annotated[
         bool, typer.Option("--nearest", help="Measure round trips; the shortest first.")
     ] = False,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="No values that others were told a while ago.")
+    ] = False,
     model: Annotated[str, typer.Option(help="any, static or dynamic resources.")] = "any",
     timeout: Annotated[
         float | None,
@@ -119,7 +122,13 @@ def find(
         _watch(asked, query, model, count, json)
         return
     within = (timeout or FIND_TIMEOUT) + SLACK
-    more: dict[str, Any] = {"limit": limit, "model": model, "nearest": nearest, "timeout": timeout}
+    more: dict[str, Any] = {
+        "limit": limit,
+        "model": model,
+        "nearest": nearest,
+        "fresh": fresh,
+        "timeout": timeout,
+    }
     *found, end = follow(asked, "find", timeout=within, query=query, **more)
     if json:
         print_json({"resources": found, **end})

@@ -55,11 +55,10 @@ class FindEnded(Event, frozen=True):
             RESOURCE_DONE,
             origin=self.host,
             stream=self.find,
-            count=len(self.resources),
             hops=max((one.hops for one in self.resources), default=0),
             duration=self.duration,
             detail=self.reason,
-            value=float(self.complete),
+            value=float(len(self.resources)),
         )
 
 

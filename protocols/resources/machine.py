@@ -124,8 +124,8 @@ class Resources(OverlayProtocol):
             ClientGone: self._on_client_gone,
             BrokerAttached: self._on_broker_attached,
             BrokerLost: self._on_broker_lost,
-            AdvertisementAdded: self._watching.on_advertised,
-            AdvertisementChanged: self._watching.on_advertised,
+            AdvertisementAdded: self._on_advertised,
+            AdvertisementChanged: self._on_advertised,
             AdvertisementRemoved: self._on_removed,
             Delivered: self._watching.on_delivered,
         }
@@ -173,9 +173,14 @@ class Resources(OverlayProtocol):
         nearest: bool,
         timeout: float | None,
         now: float,
+        *,
+        fresh: bool = False,
     ) -> int:
-        """Find dynamic resources; FindEnded comes exactly once, with the number returned."""
-        return self._asking.find(constraint, limit, nearest, timeout, now)
+        """Find dynamic resources; FindEnded comes exactly once, with the number returned.
+
+        `fresh`: no results of others that are up to `expiry` old.
+        """
+        return self._asking.find(constraint, limit, nearest, timeout, now, fresh=fresh)
 
     def watch(self, constraint: Constraint, model: ModelType, now: float) -> int:
         """Find what matches now and later; ResourceFound and ResourceGone have that number."""
@@ -221,6 +226,16 @@ class Resources(OverlayProtocol):
             latest = self._pubcache.get(f"{self.me}/{own.name}")
             if latest is not None:
                 self._on_latest(latest, now)
+
+    def _on_advertised(self, event: AdvertisementAdded | AdvertisementChanged, now: float) -> None:
+        advertised = event.advertisement
+        if self._content.advertisement(advertised.id) is None:
+            return
+        if isinstance(event, AdvertisementChanged) and event.before.epoch == advertised.epoch:
+            return  # only the way to it is another one
+        if advertised.model == ModelType.DYNAMIC:
+            self.counts.outdated += self.requests.bar_all(advertised.constraint)
+        self._watching.on_advertised(advertised, now)
 
     def _on_removed(self, event: AdvertisementRemoved, now: float) -> None:
         if self._content.advertisement(event.advertisement.id) is None:

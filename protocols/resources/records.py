@@ -109,6 +109,13 @@ class RequestTable:
         if record.id in self._covers:
             self._covers.remove(record.id)
 
+    def bar_all(self, advertisement: Constraint) -> int:
+        """None that such a resource may match covers anybody any more; how many."""
+        outdated = self._covers.intersected_by(advertisement)
+        for one in outdated:
+            self._covers.remove(one)
+        return len(outdated)
+
     def is_listed(self, id: RequestId) -> bool:
         """Whether it is in the SrdSubList."""
         return id in self._covers

@@ -16,18 +16,14 @@ from overlay.errors import LocalProtocolError
 from overlay.ids import NodeId
 from overlay.predicates import Constraint, intersects
 from overlay.protocol import Effects
-from protocols.content.events import (
-    AdvertisementAdded,
-    AdvertisementChanged,
-    AdvertisementRemoved,
-    Delivered,
-)
+from protocols.content.events import AdvertisementRemoved, Delivered
 from protocols.content.interface import Advertised, ContentRouter, entry_id
 from protocols.resources.asking import Asking
 from protocols.resources.config import ResourcesSettings
 from protocols.resources.counts import ResourceCounts
 from protocols.resources.events import Resource, ResourceFound, ResourceGone
 from protocols.resources.models import ModelType
+from protocols.resources.pubcache import version_of
 
 LOOK = "look"
 DELAY = 0.2  # s for the subscription to be there before the find looks
@@ -130,18 +126,15 @@ class Watching:
             event.item,
             "",
             event.epoch,
-            event.sequence,
+            version_of(event.sequence),
             0.0,
             event.hops,
             self._distance(event.publisher),
         )
         self._tell(watch, resource)
 
-    def on_advertised(self, event: AdvertisementAdded | AdvertisementChanged, now: float) -> None:
+    def on_advertised(self, advertised: Advertised, now: float) -> None:
         """A resource was registered, or says something else."""
-        advertised = event.advertisement
-        if self._content.advertisement(advertised.id) is None:
-            return  # another content routing of this node knows it
         for watch in list(self._watches.values()):
             if watch.model.resources != advertised.model:
                 continue
