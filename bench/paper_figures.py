@@ -20,6 +20,7 @@ from bench.report import Options, Report, machine
 NAME = "papers"
 PAPERS = {
     "broker-discovery": "On the Discovery of Brokers in Distributed Messaging Infrastructures",
+    "resource-discovery": "Efficient Event-based Resource Discovery",
     "spidercast": "SpiderCast: DHT and publish/subscribe; degree as in DEBS 2007",
 }
 SECTIONS = dict.fromkeys(PAPERS)

@@ -1,6 +1,7 @@
 """Recipes: which protocols one kind of node runs, in the order in which they start."""
 
 from nodes.discovery_recipe import add_requester, check_role, overlay_clock
+from nodes.resources_recipe import add_resources
 from nodes.settings import NodeConfig
 from nodes.zone_recipe import CertifiedRights, ZoneSetup, add_zones
 from nodes.zone_recipe import supervisor as supervise
@@ -16,6 +17,7 @@ from protocols.discovery import Broker
 from protocols.echo import Echo, EchoConfig
 from protocols.gateways import Gateways, GatewaysSettings
 from protocols.membership import Membership, MembershipSettings
+from protocols.resources.interface import RoundTrip, unknown
 from protocols.routing import Routing, RoutingSettings
 from protocols.timesync import TimeSettings, TimeSync
 from protocols.topics.config import TopicsSettings
@@ -24,7 +26,7 @@ from protocols.topology import Topology, TopologySettings
 from protocols.zones import MANAGEMENT, Zones, ZonesSettings
 
 
-def peer(config: NodeConfig) -> Recipe:
+def peer(config: NodeConfig, round_trip: RoundTrip = unknown) -> Recipe:
     """A member of its zone: what `overlay peer` runs."""
 
     def add_protocols(host: Host) -> None:
@@ -38,6 +40,7 @@ def peer(config: NodeConfig) -> Recipe:
         add_requester(host, config, clock)
         add_topics(host, zone, config, base)
         add_dht(host, config, base, zones)
+        add_resources(host, config, round_trip)
         add_content(host, config)
         add_beacon(host, config, base, zones)
 

@@ -21,6 +21,7 @@ from nodes.cli import (
     new_protocol,
     peer,
     pub,
+    resources,
     running,
     sim,
     sub,
@@ -83,5 +84,7 @@ for module in (
 app.add_typer(keys.app, name="keys")
 app.add_typer(config.app, name="config")
 app.add_typer(dht.app, name="dht")
+app.add_typer(resources.app, name="resource")
+app.command()(resources.find)
 app.add_typer(trace.app, name="trace")
 sim.register(app)

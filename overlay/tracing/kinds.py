@@ -403,11 +403,10 @@ RESOURCE_DONE = Kind(
     DELIVERY,
     "the request ended",
     {
-        "count": "resources found",
+        "value": "resources found",
         "duration": "of all of it",
         "hops": "of the farthest result",
-        "detail": "all answered, limit, timeout or branch lost",
-        "value": "1 if it is complete",
+        "detail": "`all answered` or `limit`: complete; `timeout` or `branch lost`: not",
     },
     flow=True,
 )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import islice
 from random import Random
 
 import msgspec
 
 from overlay.errors import LocalProtocolError
 from overlay.ids import NodeId
-from overlay.predicates import Constraint, Value
+from overlay.predicates import Constraint
 from overlay.protocol import Effects
 from overlay.tracing import Trace
 from overlay.tracing.kinds import RESOURCE_REQUESTED
@@ -75,6 +76,8 @@ class Asking:
         self._counts.asked_static += 1
         self._counts.matched_advertisements += 1
         found = self._content.advertisements(constraint, ModelType.STATIC)
+        if limit and not nearest:
+            found = islice(found, limit)
         return self._ranked(map(self.static_resource, found), limit, nearest)
 
     def static_resource(self, advertised: Advertised) -> Resource:
@@ -82,7 +85,7 @@ class Asking:
         return Resource(
             advertised.id,
             ModelType.STATIC,
-            fixed_values(advertised.constraint),
+            advertised.constraint.values(),
             str(advertised.constraint),
             advertised.epoch,
             0,
@@ -101,6 +104,8 @@ class Asking:
         timeout: float | None,
         now: float,
         on_found: Callable[[Resource, float], None] | None = None,
+        *,
+        fresh: bool = False,
     ) -> int:
         """Ask the brokers of all resources that may match; FindEnded follows, with this number."""
         if len(self._open) >= self._config.max_finds:
@@ -129,7 +134,7 @@ class Asking:
                 )
             )
         self._effects.set_timer((FIND, number), now + within)
-        self.forwarding.ask(request, ModelType.DYNAMIC, constraint, now)
+        self.forwarding.ask(request, ModelType.DYNAMIC, constraint, now, fresh=fresh)
         return number
 
     def on_found(self, record: Record, new: list[Found], now: float) -> None:
@@ -141,7 +146,9 @@ class Asking:
             for one in new:
                 find.on_found(self._resource(one), now)
         assert record.cache is not None
-        if find.limit and not find.nearest and len(record.cache) >= find.limit:
+        if not find.limit or find.nearest or len(record.cache) < find.limit:
+            return
+        if sum(map(self._is_registered, record.cache)) >= find.limit:
             self._end(find, record, "limit", now)
 
     def on_end(self, record: Record, now: float) -> None:
@@ -165,7 +172,11 @@ class Asking:
         self._effects.cancel_timer((FIND, find.number))
         assert record.cache is not None
         resources = self._ranked(
-            (self._resource(kept.found, max(0.0, now - kept.at)) for kept in record.cache.values()),
+            (
+                self._resource(kept.found, max(0.0, now - kept.at))
+                for kept in record.cache.values()
+                if self._is_registered(kept.found.resource)
+            ),
             find.limit,
             find.nearest,
         )
@@ -175,6 +186,11 @@ class Asking:
         self._effects.emit(
             FindEnded(find.number, self._me, resources, complete, reason, now - find.began)
         )
+
+    def _is_registered(self, resource: str) -> bool:
+        """Results may be shared that are older than what this broker knows: that it is gone."""
+        content = self._content
+        return not content.is_broker or content.advertisement(resource) is not None
 
     # -- resources ----------------------------------------------------------------------------
 
@@ -208,12 +224,3 @@ class Asking:
 def _nearness(resource: Resource) -> tuple[bool, float, int, str]:
     distance = resource.distance
     return distance is None, distance or 0.0, resource.hops, resource.id
-
-
-def fixed_values(constraint: Constraint) -> dict[str, Value]:
-    """The attributes to which a description leaves one value."""
-    return {
-        one.attribute: one.value
-        for one in constraint.wire()
-        if one.operator == "=" and one.value is not None
-    }

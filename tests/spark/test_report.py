@@ -19,7 +19,7 @@ browser = pytest.mark.skipif(
 )
 SECTIONS = (
     *("overview", "time", "delivery", "latency", "membership", "load", "paths", "dht"),
-    *("discovery", "anomalies"),
+    *("discovery", "resources", "anomalies"),
 )
 
 

@@ -233,6 +233,18 @@ function discovery() {
       ["responses", "responses"], ["failure", "failure"]])) : null);
 }
 
+function resources() {
+  const some = (value) => value === null ? "–" : value.toFixed(1);
+  return section("resources", "Discovery of resources", "How long requests for resources took, and what they cost the brokers.",
+    rowsOf("resources").length ? titled("Summary", table("resources", [["zone", "zone"], ["requests", "requests"],
+      ["complete", "complete"], ["shared", "shared results"], ["found", "found, mean", some], ["mean", "mean", millis],
+      ["p50", "p50", millis], ["p99", "p99", millis], ["hops", "hops", some],
+      ["request_messages", "messages: requests", some], ["result_messages", "results", some]])) : null,
+    rowsOf("resource_requests").length ? titled("Requests", table("resource_requests", [["node", "node", nodeLink],
+      ["began", "at", since], ["forwarding", "forwarding"], ["total", "total", millis], ["found", "found"], ["end", "end"],
+      ["hops", "hops"], ["request_messages", "messages: requests"], ["result_messages", "results"]])) : null);
+}
+
 function anomalies() {
   if (!DATA.tables.anomalies) return null;
   const rows = rowsOf("anomalies");
@@ -294,7 +306,7 @@ function follow() {
 
 function show() {
   const sections = [overview(), overTime(), delivery(), latency(), membership(), load(), paths(), dht(),
-    discovery(), anomalies()].filter(Boolean);
+    discovery(), resources(), anomalies()].filter(Boolean);
   main.replaceChildren(...sections, ending());
   document.getElementById("sections").replaceChildren(...sections.slice(1).map((one) =>
     make("a", { href: "#" + one.id }, one.querySelector("h2").textContent)));

@@ -119,6 +119,7 @@ class Answers(msgspec.Struct):
     lookups: dict[str, int] = {}  # by operation
     keys: dict[str, int] = {}  # held by each node as owner
     discoveries: dict[str, list[float]] = {}  # by node: total ms, waiting ms
+    finds: dict[str, float] = {}  # by node: total ms of its request for resources
     busy: str = ""
     jumping: str = ""
     slow_path: list[str] = []
