@@ -395,6 +395,9 @@ class Content(OverlayProtocol):
                 self.effects.send(peer, change)
 
     def _on_refused(self, src: NodeId, msg: Refused, now: float) -> None:
+        if src not in self._hops and src != self._broker and src not in self._wished:
+            self.counts.strays += 1
+            return
         self.effects.emit(EntryRefused(src, msg.reason, msg.id))
 
     # -- publications ---------------------------------------------------------------------------
