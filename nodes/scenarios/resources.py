@@ -8,6 +8,7 @@ from nodes.scenarios.resources_world import EXPIRY, World
 from overlay.predicates import Constraint
 from overlay.scenario import Pause, Scenario, Stage, Until
 from overlay.sim import Duplicate, Loss
+from protocols.content.machine import Content
 from protocols.resources import ModelType, ResourceFound, ResourceGone, Resources
 
 ROUNDS = 6
@@ -230,3 +231,36 @@ def static(stage: Stage) -> Scenario:
         20,
         "all brokers without the one that was unregistered",
     )
+
+
+@scenario("resources-clients", nodes=6, both_worlds=False)
+def clients(stage: Stage) -> Scenario:
+    """Who has a broker registers and finds through it; a dead client's resources go."""
+    world = World(stage)
+    names = [f"c{index}" for index in range(3)]
+    for name in names:
+        world.add_client(name, stage.rng.choice(world.brokers))
+    yield from world.start()
+    for name in names:
+        stage.start(name, world.recipe(name))
+    yield Until(
+        lambda: all(stage.protocol(name, Content).broker for name in names), 20, "brokers for all"
+    )
+    for name in (*names, *world.brokers[:2]):
+        world.register(name)
+    yield world.settled()
+    for _ in range(ROUNDS):
+        world.find(stage.rng.choice(names))
+        world.find(stage.rng.choice(world.brokers))
+        yield Pause(stage.rng.choice((0.001, 0.5)))
+        world.change()
+    yield world.all_ended()
+    world.judge()
+    assert world.complete == world.judged > 0
+    yield Pause(EXPIRY + 0.1)
+    for name in (*names, world.brokers[0]):
+        yield from world.exact(name, world.query())
+    victim = stage.rng.choice(names)
+    world.crash(victim)
+    yield Pause(EXPIRY + 0.1)
+    yield from world.exact(world.brokers[-1], EVERYTHING)
