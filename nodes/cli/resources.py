@@ -127,7 +127,7 @@ def find(
         "model": model,
         "nearest": nearest,
         "fresh": fresh,
-        "timeout": timeout,
+        "within": timeout,
     }
     *found, end = follow(asked, "find", timeout=within, query=query, **more)
     if json:

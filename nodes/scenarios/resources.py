@@ -8,6 +8,7 @@ from nodes.scenarios.resources_world import EXPIRY, World
 from overlay.predicates import Constraint
 from overlay.scenario import Pause, Scenario, Stage, Until
 from overlay.sim import Duplicate, Loss
+from protocols.content.machine import Content
 from protocols.resources import ModelType, ResourceFound, ResourceGone, Resources
 
 ROUNDS = 6
@@ -211,22 +212,58 @@ def static(stage: Stage) -> Scenario:
         if disk > 100:
             fitting.append(made)
 
-    def found_at(name: str) -> list[str]:
-        resources = stage.call(
-            name, lambda host: host.protocol(Resources).find_static, wanted, 0, False
-        )
-        return sorted(one.id for one in resources)
+    def known_at(name: str) -> list[str]:
+        content = stage.protocol(name, Content)
+        return sorted(one.id for one in content.advertisements(wanted, ModelType.STATIC))
 
     yield Until(
-        lambda: all(found_at(name) == sorted(fitting) for name in world.brokers),
+        lambda: all(known_at(name) == sorted(fitting) for name in world.brokers),
         20,
         "the same static resources at every broker",
     )
+    for name in world.brokers:
+        found = stage.call(
+            name, lambda host: host.protocol(Resources).find_static, wanted, 0, False
+        )
+        assert sorted(one.id for one in found) == sorted(fitting)
     gone = fitting.pop()
     owner = gone.partition("/")[0]
     stage.call(owner, lambda host: host.protocol(Resources).unregister, "machine")
     yield Until(
-        lambda: all(found_at(name) == sorted(fitting) for name in world.brokers),
+        lambda: all(known_at(name) == sorted(fitting) for name in world.brokers),
         20,
         "all brokers without the one that was unregistered",
     )
+
+
+@scenario("resources-clients", nodes=6, both_worlds=False)
+def clients(stage: Stage) -> Scenario:
+    """Who has a broker registers and finds through it; a dead client's resources go."""
+    world = World(stage)
+    names = [f"c{index}" for index in range(3)]
+    for name in names:
+        world.add_client(name, stage.rng.choice(world.brokers))
+    yield from world.start()
+    for name in names:
+        stage.start(name, world.recipe(name))
+    yield Until(
+        lambda: all(stage.protocol(name, Content).broker for name in names), 20, "brokers for all"
+    )
+    for name in (*names, *world.brokers[:2]):
+        world.register(name)
+    yield world.settled()
+    for _ in range(ROUNDS):
+        world.find(stage.rng.choice(names))
+        world.find(stage.rng.choice(world.brokers))
+        yield Pause(stage.rng.choice((0.001, 0.5)))
+        world.change()
+    yield world.all_ended()
+    world.judge()
+    assert world.complete == world.judged > 0
+    yield Pause(EXPIRY + 0.1)
+    for name in (*names, world.brokers[0]):
+        yield from world.exact(name, world.query())
+    victim = stage.rng.choice(names)
+    world.crash(victim)
+    yield Pause(EXPIRY + 0.1)
+    yield from world.exact(world.brokers[-1], EVERYTHING)

@@ -40,6 +40,7 @@ class World:
         )
         self.ends: list[tuple[NodeId, FindEnded, float]] = []
         self.asked: dict[tuple[NodeId, int], tuple[Constraint, float]] = {}
+        self.broker_of: dict[NodeId, NodeId] = {}
         self.judged = 0
         self.complete = 0
         self._made = 0
@@ -62,13 +63,21 @@ class World:
         assert isinstance(self.stage, SimStage)
         return self.stage.sim.now
 
+    def add_client(self, name: NodeId, broker: NodeId) -> None:
+        """One that is no broker, and has one."""
+        self.broker_of[name] = broker
+
     # -- nodes ----------------------------------------------------------------------------------
 
     def recipe(self, name: NodeId) -> Recipe:
         """A broker with its links."""
 
         def add(host: Host) -> None:
-            content = host.add(Content, replace(QUICK, links=self.links[name]))
+            broker = self.broker_of.get(name, "")
+            role: Literal["broker", "client"] = "client" if broker else "broker"
+            links = self.links.get(name, ())
+            settings = replace(QUICK, role=role, broker=broker, links=links)
+            content = host.add(Content, settings)
             host.add(Resources, self.settings, content=content)
             host.listen(FindEnded, lambda event: self.ends.append((name, event, self.now)))
 
@@ -100,6 +109,8 @@ class World:
         running = self.stage.names
         present = sorted(self.oracle.present())
         for name in running:
+            if name in self.broker_of:
+                continue
             content = self.stage.protocol(name, Content)
             linked = content.neighbours()
             if any(one not in linked for one in self.links[name] if one in running):

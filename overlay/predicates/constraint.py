@@ -12,7 +12,7 @@ from overlay.predicates.items import Item, check_item
 from overlay.predicates.predicate import Predicate
 from overlay.predicates.readable import parse_predicates, readable
 from overlay.predicates.spans import Span, span_of
-from overlay.predicates.values import PredicateError
+from overlay.predicates.values import PredicateError, Value
 
 MAX_PREDICATES = 64  # of one constraint
 
@@ -29,12 +29,13 @@ class Constraint:
     is refused. The constraint without predicates asks for nothing.
     """
 
-    __slots__ = ("_hash", "_spans")
+    __slots__ = ("_hash", "_spans", "_text")
 
     def __init__(self, spans: Mapping[str, Span]) -> None:
         """From spans that are already right; others call `of`, `parse` or `from_wire`."""
         self._spans = dict(sorted(spans.items()))
         self._hash = hash(tuple(self._spans.items()))
+        self._text: str | None = None  # once it was asked for
 
     @classmethod
     def of(cls, *predicates: Predicate) -> Constraint:
@@ -67,13 +68,20 @@ class Constraint:
             for operator, value in span.predicates()
         )
 
+    def values(self) -> dict[str, Value]:
+        """The attributes to which it leaves one value, and that value."""
+        points = ((name, span.point) for name, span in self._spans.items())
+        return {name: point for name, point in points if point is not None}
+
     @property
     def spans(self) -> Mapping[str, Span]:
         """The values that each attribute may have, by name in alphabetical order."""
         return self._spans
 
     def __str__(self) -> str:
-        return ", ".join(map(readable, self.wire()))
+        if self._text is None:
+            self._text = ", ".join(map(readable, self.wire()))
+        return self._text
 
     def __repr__(self) -> str:
         return f"Constraint.parse({str(self)!r})"

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from overlay.errors import InvariantViolation, LocalProtocolError, RemoteProtocolError
 from overlay.ids import NodeId
-from overlay.predicates import Constraint, Item, check_item, determines
+from overlay.predicates import Constraint, Item
 from overlay.protocol import (
     Effects,
     Event,
@@ -39,13 +39,9 @@ from protocols.content.interface import (
     MayBe,
     Subscribed,
     anybody,
-    entry_id,
 )
 from protocols.content.ledger import packed
 from protocols.content.messages import (
-    MAX_MODEL,
-    MAX_NAME,
-    MAX_NOTE,
     MESSAGES,
     Again,
     Change,
@@ -55,13 +51,13 @@ from protocols.content.messages import (
     Refused,
     Role,
 )
-from protocols.content.own import OwnAdvertisement
+from protocols.content.own import OwnEntries
 from protocols.content.reading import LedgerReader
 from protocols.content.router import Router
 from protocols.content.streams import SETTLE, Streams
 
 BEAT = "beat"
-EPOCHS_PER_SECOND = 1000
+TOLD_ONCE_IN = 0.2  # s: who asks twice at once is told once
 
 
 class Content(OverlayProtocol):
@@ -91,9 +87,7 @@ class Content(OverlayProtocol):
         self._wished: dict[NodeId, None] = dict.fromkeys(config.links)
         self._broker: NodeId = "" if self._is_broker else config.broker
         self._hops: dict[NodeId, Hop] = {}
-        self._own: dict[EntryId, OwnAdvertisement] = {}
-        self._subscribed = 0
-        self._epoch = 0
+        self._own = OwnEntries(me, effects, config)
         self.router = Router(me, is_broker=self._is_broker, counts=self.counts, emit=effects.emit)
         self._reader = LedgerReader(self.router, effects, config, self.counts)
         self._carrier = Carrier(me, effects, self.router, self._hops, self.counts)
@@ -174,78 +168,44 @@ class Content(OverlayProtocol):
         whole: bool = False,
     ) -> EntryId:
         """See ContentRouter."""
-        entry = self._check_entry(name, model)
-        if len(note) > MAX_NOTE:
-            raise LocalProtocolError(f"a note of {len(note)} bytes: at most {MAX_NOTE}")
-        before = self._own.get(entry)
-        if before is None and len(self._own) >= self.config.client_advertisements:
-            raise LocalProtocolError(
-                f"{len(self._own)} advertisements: withdraw some, or raise"
-                " content.client_advertisements"
-            )
-        if before is not None and before.says(constraint, model, whole, note):
-            return entry
-        own = OwnAdvertisement(constraint, model, whole, note, self._next_epoch(now))
-        if before is not None:
-            own.sequence = before.sequence
-        self._own[entry] = own
-        self._offer_own(entry, own)
-        return entry
+        offer = self._own.advertise(name, constraint, model, whole, note, now)
+        self.router.offer(offer)
+        self._flush_later()
+        return offer.id
 
     def unadvertise(self, name: str, now: float) -> None:
         """See ContentRouter."""
-        entry = entry_id(self.me, name)
-        if self._own.pop(entry, None) is None:
-            raise LocalProtocolError(f"{name!a} is not advertised by {self.me}")
-        self.router.retract(entry, self.me)
+        self.router.retract(self._own.unadvertise(name), self.me)
         self._flush_later()
 
     def subscribe(
         self, name: str, constraint: Constraint, now: float, *, model: str = ""
     ) -> EntryId:
         """See ContentRouter."""
-        entry = self._check_entry(name, model)
-        is_new = self.me not in self.router.prt.rows(entry)
-        if is_new and self._subscribed >= self.config.client_subscriptions:
-            raise LocalProtocolError(
-                f"{self._subscribed} subscriptions: end some, or raise content.client_subscriptions"
-            )
-        self._subscribed += is_new
-        self.router.want(Subscribed(entry, constraint, model, self.me))
+        row = self._own.subscribe(name, constraint, model)
+        self.router.want(row)
         self._flush_later()
-        return entry
+        return row.id
 
     def unsubscribe(self, name: str, now: float) -> None:
         """See ContentRouter."""
-        entry = entry_id(self.me, name)
-        if self.me not in self.router.prt.rows(entry):
-            raise LocalProtocolError(f"{name!a} is not subscribed to by {self.me}")
-        self._subscribed -= 1
-        self.router.unwant(entry, self.me)
+        self.router.unwant(self._own.unsubscribe(name), self.me)
         self._flush_later()
 
     def publish(self, name: str, item: Item, now: float) -> int:
         """See ContentRouter."""
-        entry = entry_id(self.me, name)
-        own = self._own.get(entry)
-        if own is None:
-            raise LocalProtocolError(f"{name!a} is not advertised by {self.me}: advertise it first")
-        checked = check_item(item)
-        if not determines(own.constraint, checked):
-            raise LocalProtocolError(
-                f"the advertisement {name!a} does not determine the item: it is {own.constraint}"
-            )
-        own.sequence += 1
+        msg = self._own.publish(name, item)
         self.counts.published += 1
-        msg = Publication(entry, own.epoch, own.sequence, checked, own.model)
         self._carrier.rows.published(msg)
         self._carrier.hand_on(self._streams.take(self.me, msg, now))
-        return own.sequence
+        return msg.sequence
 
     def link(self, peer: NodeId, now: float) -> None:
         """Be a neighbour of that broker from now on."""
         if not self._is_broker:
             raise LocalProtocolError(f"{self.me} is a client: use attach")
+        if peer == self.me:
+            raise LocalProtocolError(f"{self.me} is no neighbour of itself: name another broker")
         self._wished[peer] = None
         self._greet(peer, reply=True)
 
@@ -260,13 +220,14 @@ class Content(OverlayProtocol):
         """Have that broker from now on: it is told everything, in a new epoch."""
         if self._is_broker:
             raise LocalProtocolError(f"{self.me} is a broker: use link")
+        if broker == self.me:
+            raise LocalProtocolError(f"{self.me} is no broker: name one, or run `overlay broker`")
         if broker == self._broker:
             return
         self.detach(now)
         self._broker = broker
-        for entry, own in self._own.items():
-            own.epoch = self._next_epoch(now)
-            self._offer_own(entry, own)
+        for offer in self._own.again(now):
+            self.router.offer(offer)
         self._beat(now)
 
     def detach(self, now: float) -> None:
@@ -275,22 +236,6 @@ class Content(OverlayProtocol):
             self._greet(self._broker, lease=0.0)
             self._lose(self._broker, now)
         self._broker = ""
-
-    def _check_entry(self, name: str, model: str) -> EntryId:
-        if not name or len(name.encode()) > MAX_NAME:
-            raise LocalProtocolError(f"a name of {len(name)} characters: give 1 to {MAX_NAME}")
-        if len(model) > MAX_MODEL:
-            raise LocalProtocolError(f"a model of {len(model)} characters: at most {MAX_MODEL}")
-        return entry_id(self.me, name)
-
-    def _next_epoch(self, now: float) -> int:
-        """Later than any before, also of an earlier life: the node's clock is Unix time."""
-        self._epoch = max(self._epoch + 1, int(now * EPOCHS_PER_SECOND))
-        return self._epoch
-
-    def _offer_own(self, entry: EntryId, own: OwnAdvertisement) -> None:
-        self.router.offer(own.offer(entry, self.me))
-        self._flush_later()
 
     # -- greetings ------------------------------------------------------------------------------
 
@@ -426,7 +371,7 @@ class Content(OverlayProtocol):
             self.counts.strays += 1
             return
         ledger = reader.ledger
-        if now - ledger.told_whole_at < self.config.beat / 4:
+        if now - ledger.told_whole_at < min(self.config.beat / 4, TOLD_ONCE_IN):
             return  # it was told a moment ago
         ledger.told_whole_at = now
         self.counts.wholes += 1
@@ -450,6 +395,9 @@ class Content(OverlayProtocol):
                 self.effects.send(peer, change)
 
     def _on_refused(self, src: NodeId, msg: Refused, now: float) -> None:
+        if src not in self._hops and src != self._broker and src not in self._wished:
+            self.counts.strays += 1
+            return
         self.effects.emit(EntryRefused(src, msg.reason, msg.id))
 
     # -- publications ---------------------------------------------------------------------------
@@ -466,6 +414,7 @@ class Content(OverlayProtocol):
 
     def on_start(self, now: float, kept: Mapping[bytes, bytes]) -> None:
         """Greet the neighbours, or the broker."""
+        self._own.epochs.start(kept)
         self._beat(now)
 
     def on_timer(self, key: Hashable, now: float) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import islice
 from random import Random
 
 import msgspec
 
 from overlay.errors import LocalProtocolError
 from overlay.ids import NodeId
-from overlay.predicates import Constraint, Value
+from overlay.predicates import Constraint
 from overlay.protocol import Effects
 from overlay.tracing import Trace
 from overlay.tracing.kinds import RESOURCE_REQUESTED
@@ -75,6 +76,8 @@ class Asking:
         self._counts.asked_static += 1
         self._counts.matched_advertisements += 1
         found = self._content.advertisements(constraint, ModelType.STATIC)
+        if limit and not nearest:
+            found = islice(found, limit)
         return self._ranked(map(self.static_resource, found), limit, nearest)
 
     def static_resource(self, advertised: Advertised) -> Resource:
@@ -82,7 +85,7 @@ class Asking:
         return Resource(
             advertised.id,
             ModelType.STATIC,
-            fixed_values(advertised.constraint),
+            advertised.constraint.values(),
             str(advertised.constraint),
             advertised.epoch,
             0,
@@ -221,12 +224,3 @@ class Asking:
 def _nearness(resource: Resource) -> tuple[bool, float, int, str]:
     distance = resource.distance
     return distance is None, distance or 0.0, resource.hops, resource.id
-
-
-def fixed_values(constraint: Constraint) -> dict[str, Value]:
-    """The attributes to which a description leaves one value."""
-    return {
-        one.attribute: one.value
-        for one in constraint.wire()
-        if one.operator == "=" and one.value is not None
-    }

@@ -133,6 +133,28 @@ def test_only_brokers_may_be_neighbours_and_who_is_none_is_not_attached(tmp_path
     trio.run(main)
 
 
+def test_brokers_of_a_zone_use_its_links(tmp_path: Path) -> None:
+    field = Field(tmp_path, secure=False)
+    sets = (*QUICK, "content.role=broker", "content.zone_links=true")
+
+    async def main() -> None:
+        async with AsyncExitStack() as stack:
+            peers: list[Peer] = []
+            for name in ("z0", "z1", "z2"):
+                seeds = [one.node.endpoints[0] for one in peers[:1]]
+                one = Peer.join(seeds=seeds, **field.options(name, (), sets))
+                peers.append(await stack.enter_async_context(one))
+            await until(lambda: all(one.content.machine.neighbours() for one in peers))
+            peers[0].content.advertise("x >= 0", name="p")
+            with peers[2].content.subscribe("x > 5") as wanted:
+                await until(lambda: peers[0].content.subscriptions)
+                peers[0].content.publish("p", {"x": 6})
+                with trio.fail_after(DEADLINE):
+                    assert (await anext(wanted)).publisher == "z0"
+
+    trio.run(main)
+
+
 def test_broker_processes_route_and_one_is_killed(tmp_path: Path) -> None:
     """Three processes in a ring: the one on the shortest way dies, and the long way takes over."""
     field = Field(tmp_path, secure=False)

@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 FENCE = re.compile(r"```(\w+)\n(.*?)```", re.DOTALL)
 PORT = "7400"  # in the README; a test takes a free one
-LOOKING = ("brokers", "discover", "members", "zones")  # what they look at may take a moment
+LOOKING = ("brokers", "discover", "find", "members", "zones")  # what they look at may take a moment
 ELSEWHERE = ("make", "source", "python -m bench", "overlay --install-completion", "overlay analyze")
 """Commands that other tests run, or that change the user's shell."""
 
@@ -123,6 +123,7 @@ PRINTED = (
     r"blue\nTrue\nFalse\n\{'r': 255\}\n",
     r"b1: the lowest round trip\n",
     r"roof \{'room': 'attic', 'celsius': 34\.5\}\n",
+    r"ada/box \{'ram': 48\}\n\[\{'ram': 40\}\] True\n",
     r"0 bob\n\{\} True\n",
     r"bob answered after \d+\.\d\d ms\n",
     r"AttributesChanged\(zone='lab', member='ada', keys=\('gpu',\)\)\n\[.*\{'gpu': 4\}.*\]\n",

@@ -101,7 +101,7 @@ def test_a_find_that_goes_on(west: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "says"),
     [
-        (("find", "memory >"), 2, "memory"),
+        (("find", "memory >"), 2, "expected a value after >"),
         (("find", "a > 10, a < 5"), 2, "contradicts"),
         (("find", "a = nan"), 2, "nan"),
         (("find", "x" * 70 + " = 1"), 2, "at most 64"),

@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
+import pytest
+
+from overlay.errors import LocalProtocolError
 from overlay.predicates import Constraint
-from protocols.content import BrokerAttached, BrokerLost, ClientAttached, ClientGone
+from protocols.content import (
+    BrokerAttached,
+    BrokerLost,
+    ClientAttached,
+    ClientGone,
+    ContentSettings,
+)
+from tests.recording import Store
+from tests.unit.content.node import Node
 from tests.unit.content.world import World, linked
 
 X = Constraint.parse("x > 0")
@@ -106,3 +117,25 @@ def test_a_broker_that_returns_is_told_everything_again() -> None:
     world.call("ann", "publish", "p", {"x": 2})
     world.drain()
     assert world.delivered() == [("bob/s", "ann/p", 2)]
+
+
+def test_epochs_grow_though_the_clock_was_set_back() -> None:
+    node = Node()
+    node.content.advertise("p", X, 1000.0)
+    (kept,) = [one for one in node.effects.drain() if isinstance(one, Store)]
+    assert (kept.key, kept.value) == (b"epoch", b"1060000")
+    before = node.content.advertisement("me/p")
+    later = Node()
+    later.content.on_start(10.0, {b"epoch": b"1060000"})
+    later.content.advertise("p", X, 10.0)
+    after = later.content.advertisement("me/p")
+    assert before is not None
+    assert after is not None
+    assert after.epoch > before.epoch
+
+
+def test_nobody_is_a_broker_of_itself() -> None:
+    with pytest.raises(LocalProtocolError, match="run `overlay broker`"):
+        Node(ContentSettings()).call("attach", "me")
+    with pytest.raises(LocalProtocolError, match="name another broker"):
+        Node().call("link", "me")
