@@ -166,7 +166,9 @@ class PeerContent:
         """
         name = await self._name_of(broker)
         machine = self.machine
-        with self._node.events(BrokerAttached, EntryRefused) as answers:
+        with self._node.events(
+            BrokerAttached, EntryRefused, where=lambda event: event.broker == name
+        ) as answers:
             self._node.call(machine.attach, name)
             with trio.move_on_after(ATTACHED_WITHIN):
                 while machine.broker != name:

@@ -57,6 +57,7 @@ from protocols.content.router import Router
 from protocols.content.streams import SETTLE, Streams
 
 BEAT = "beat"
+TOLD_ONCE_IN = 0.2  # s: who asks twice at once is told once
 
 
 class Content(OverlayProtocol):
@@ -370,7 +371,7 @@ class Content(OverlayProtocol):
             self.counts.strays += 1
             return
         ledger = reader.ledger
-        if now - ledger.told_whole_at < self.config.beat / 4:
+        if now - ledger.told_whole_at < min(self.config.beat / 4, TOLD_ONCE_IN):
             return  # it was told a moment ago
         ledger.told_whole_at = now
         self.counts.wholes += 1
@@ -394,6 +395,9 @@ class Content(OverlayProtocol):
                 self.effects.send(peer, change)
 
     def _on_refused(self, src: NodeId, msg: Refused, now: float) -> None:
+        if src not in self._hops and src != self._broker and src not in self._wished:
+            self.counts.strays += 1
+            return
         self.effects.emit(EntryRefused(src, msg.reason, msg.id))
 
     # -- publications ---------------------------------------------------------------------------

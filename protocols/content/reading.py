@@ -14,6 +14,7 @@ from protocols.content.messages import Again, Change, Greeting, Page, Refused
 from protocols.content.router import Router
 
 REFUSALS_TOLD = 8  # of one message; the rest is only counted
+ASKED_ONCE_IN = 0.5  # s: a whole ledger on its way, also where beats are rare
 PATIENT_BEATS = 5  # before a ledger that did not fit is asked for again
 
 
@@ -73,7 +74,7 @@ class LedgerReader:
             self._drop(src, hop, key)
 
     def _ask(self, src: NodeId, hop: Hop, now: float) -> None:
-        if now - hop.copy.asked_at < self._config.beat / 2:
+        if now - hop.copy.asked_at < min(self._config.beat / 2, ASKED_ONCE_IN):
             return  # the answer is under way
         hop.copy.asked_at = now
         self._counts.asked_again += 1

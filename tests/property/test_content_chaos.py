@@ -52,11 +52,13 @@ class Chaos:
             self.start(name)
         self.world.pass_time(2.5)
 
-    def start(self, name: str) -> None:
-        links = [
+    def links(self, name: str) -> list[str]:
+        return [
             one if other == name else other for one, other in self.edges if name in (one, other)
         ]
-        self.world.broker(name, links)
+
+    def start(self, name: str) -> None:
+        self.world.broker(name, self.links(name))
         self.advertised[name], self.wanted[name] = {}, {}
 
     def step(self) -> None:
@@ -141,6 +143,7 @@ class Chaos:
         world.pass_time(SETTLED)
         world.delivered()
         self.check_tables()
+        self.check_fresh()
         for publisher, entries in self.advertised.items():
             near = self.component(publisher)
             for mine, constraint in entries.items():
@@ -154,6 +157,32 @@ class Chaos:
             wanted = {entry_id(one, mine) for one in near for mine in self.wanted[one]}
             assert {one.id for one in machine.router.srt} <= advertised
             assert {row.id for row in machine.subscriptions()} <= wanted
+
+    def check_fresh(self) -> None:
+        """The trees are those of a world that was built like this, in order of seniority."""
+        fresh = World()
+        here = self.world.machines
+        for name in self.brokers():
+            fresh.cut |= self.world.cut
+            fresh.broker(name, self.links(name))
+        for name, broker in self.clients.items():
+            fresh.client(name, broker)
+        fresh.pass_time(2.5)
+        own = [
+            one
+            for name, machine in here.items()
+            for one in machine.router.srt
+            if one.publisher == name and one.hop == name
+        ]
+        for one in sorted(own, key=lambda one: (one.epoch, one.id)):
+            fresh.pass_time(0.1)
+            entry = one.id.partition("/")[2]
+            fresh.call(one.publisher, "advertise", entry, one.constraint, whole=one.whole)
+        fresh.pass_time(2.5)
+        for name, machine in here.items():
+            now = {one.id: (one.hop, one.path) for one in machine.router.srt}
+            then = {one.id: (one.hop, one.path) for one in fresh.machines[name].router.srt}
+            assert now == then, name
 
     def check_one(self, publisher: str, mine: str, constraint: Constraint, near: set[str]) -> None:
         items = [{"x": x, "y": y} for x, y in product(VALUES, VALUES)]

@@ -67,6 +67,8 @@ def test_strangers_are_counted() -> None:
     assert node.content.counts.strays == 2
     client = Node(ContentSettings(broker="b1"))
     assert client.hear("b2", greeting()) == [], "it has another broker"
+    assert client.hear("b2", Refused("go away")) == []
+    assert client.content.counts.strays == 2
 
 
 def test_a_flood_of_subscriptions_is_refused_and_counted() -> None:
