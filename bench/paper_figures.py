@@ -19,6 +19,7 @@ from bench.report import Options, Report, machine
 
 NAME = "papers"
 PAPERS = {
+    "arigatoni": "Resource Discovery in the Arigatoni Overlay Network",
     "broker-discovery": "On the Discovery of Brokers in Distributed Messaging Infrastructures",
     "resource-discovery": "Efficient Event-based Resource Discovery",
     "spidercast": "SpiderCast: DHT and publish/subscribe; degree as in DEBS 2007",

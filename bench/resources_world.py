@@ -189,7 +189,7 @@ class Cluster:
             return None
         cost = self._cost
         counts, routing = self._counts[name]
-        return (
+        return float(
             cost["matching"] * counts.matched_advertisements
             + cost["covering"] * counts.matched_covers
             + cost["filtering"] * counts.matched_results

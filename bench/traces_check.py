@@ -49,6 +49,13 @@ QUESTIONS: dict[str, tuple[str, str]] = {
         "select operation, count from ours",
         "select detail, count(*) from t where kind = 'dht-done' group by 1",
     ),
+    "dht_lag": (
+        "select role, count, least, most from ours",
+        """select copy.detail, count(*), min(copy.time - owner.time), max(copy.time - owner.time)
+        from t copy join t owner using (key, stream, value)
+        where copy.kind = 'dht-stored' and copy.detail != 'owner'
+        and owner.kind = 'dht-stored' and owner.detail = 'owner' group by 1""",
+    ),
     "discovery_requests": (
         "select node, total from ours",
         "select node, duration / 1000 from t where kind = 'discovery-chosen'",

@@ -1,10 +1,11 @@
-"""Topics for programs without trio: a peer in a thread of its own, used from any thread.
+"""Topics and the table for programs without trio: a peer in its own thread, used from any thread.
 
 with blocking.Peer(name="ada", zone="lab", seeds=["10.0.0.7:7400"]) as peer:
     with peer.publisher("sensors/7/temperature") as out:
         out.publish({"celsius": 21.5})
     for message in peer.subscribe("sensors/**", timeout=10):
         print(message.topic, message.data)
+    peer.dht.put("colour", "blue")
 
 Everything may be called from any thread, and raises in the thread that calls. What takes long has
 a `timeout` in seconds, and then raises TimeoutError. In an asyncio program `async with` works on
@@ -27,6 +28,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import trio
 
+from nodes.blocking_table import Table
 from nodes.blocking_topics import Publisher, Subscription
 from nodes.node import only_error
 from nodes.peer import Peer as TrioPeer
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
     from protocols.membership.attributes import Value
     from protocols.topics.config import TopicConfig
 
-__all__ = ["Peer", "Publisher", "Replay", "Subscription"]
+__all__ = ["Peer", "Publisher", "Replay", "Subscription", "Table"]
 
 T = TypeVar("T")
 
@@ -243,6 +245,11 @@ class Peer:
             return {name: dict(one.attributes) for name, one in self._peer.members.items()}
 
         return self.call(look, timeout=None)
+
+    @property
+    def dht(self) -> Table:
+        """The hash table."""
+        return Table(self, self._peer)
 
     # -- resources --------------------------------------------------------------------------------
 

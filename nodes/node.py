@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import socket
+import time
 from contextlib import AsyncExitStack, asynccontextmanager
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
@@ -23,7 +24,7 @@ from nodes.mdns import Mdns, runs_beacon
 from nodes.service import ControlService
 from nodes.settings import DEFAULT_OVERLAY, DEFAULT_ZONE, NodeConfig
 from nodes.tracing import Tracing
-from overlay.errors import LocalProtocolError, SecurityError
+from overlay.errors import LocalProtocolError, RemoteProtocolError, SecurityError
 from overlay.host import Surroundings
 from overlay.ids import NodeId, check_name
 from overlay.limits import Limits
@@ -32,6 +33,7 @@ from overlay.net.driver import Driver
 from overlay.net.status import DriverStatus
 from overlay.protocol import NODE_SCOPE, Event, OverlayProtocol, Scope
 from overlay.security.rights import Rights
+from protocols.membership.events import MemberFailed
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
@@ -119,6 +121,10 @@ class Node:
         """Begin to stop; harmless when it stops already."""
         self.driver.stop()
 
+    def _on_member_failed(self, failed: MemberFailed) -> None:
+        if not failed.restarted:
+            self.driver.links.give_up(failed.member)
+
     @asynccontextmanager
     async def _running(self) -> AsyncIterator[None]:
         self.driver = Driver(
@@ -137,8 +143,11 @@ class Node:
             self.driver.now,
             self.overlay,
             self._authority(),
+            self.driver.links.trust.certificate,
+            self._vouches,
         )
         self._recipe(self.driver.host)
+        self.driver.host.listen(MemberFailed, self._on_member_failed)
         self.traces.begin()
         self._listening = True
         for stream in self._streams:
@@ -296,6 +305,17 @@ class Node:
         if name != self.name:
             return self.driver.links.rights_of(name)
         return None if self._credentials is None else self._credentials.identity.rights
+
+    def _vouches(self, name: NodeId, certificate: bytes) -> bool:
+        """Whether it is that name's; a link to it then needs no introduction."""
+        links = self.driver.links
+        try:
+            proven = links.trust.identify(certificate, name, None, time.time())
+        except RemoteProtocolError:
+            return False
+        if links.trust.curve is not None:
+            links.learn_identity(proven)
+        return True
 
     @property
     def fingerprint(self) -> bytes:

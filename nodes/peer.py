@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from nodes.bdn_fallback import BdnFallback
 from nodes.clock import PeerTime
+from nodes.colony import PeerColony
+from nodes.colony_service import ColonyService
 from nodes.content import PeerContent
 from nodes.dht import PeerTable
 from nodes.dht_service import TableService
@@ -124,6 +126,8 @@ class Peer:
         self.resources = PeerResources(self.node, distances)
         ResourcesService(self.node, self.resources)
         MachineShare(self.node, self.resources)
+        self.colony = PeerColony(self.node)
+        ColonyService(self.node, self.colony)
         self.content = PeerContent(self.node)
 
     @classmethod

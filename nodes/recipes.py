@@ -1,5 +1,6 @@
 """Recipes: which protocols one kind of node runs, in the order in which they start."""
 
+from nodes.colony_recipe import add_colony
 from nodes.discovery_recipe import add_requester, check_role, overlay_clock
 from nodes.resources_recipe import add_resources
 from nodes.settings import NodeConfig
@@ -42,6 +43,7 @@ def peer(config: NodeConfig, round_trip: RoundTrip = unknown) -> Recipe:
         add_dht(host, config, base, zones)
         add_resources(host, config, round_trip)
         add_content(host, config)
+        add_colony(host, config)
         add_beacon(host, config, base, zones)
 
     return add_protocols

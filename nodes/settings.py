@@ -18,6 +18,7 @@ from overlay.profiles import load_profile
 from overlay.toml_source import Source, Typed, overrides, read_toml
 from overlay.traces.config import TraceSettings
 from protocols.beacon.config import BeaconSettings
+from protocols.colony.config import ColonySettings
 from protocols.content.config import ContentSettings
 from protocols.dht.config import DhtSettings
 from protocols.discovery.config import BdnSettings, BrokerSettings, DiscoverySettings
@@ -47,6 +48,7 @@ SECTIONS: dict[str, type[Settings]] = {
     "discovery": DiscoverySettings,
     "broker": BrokerSettings,
     "bdn": BdnSettings,
+    "colony": ColonySettings,
     "content": ContentSettings,
     "resources": ResourcesSettings,
     "traces": TraceSettings,

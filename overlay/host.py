@@ -80,6 +80,9 @@ class Surroundings(NamedTuple):
     """Reads the clock in the middle of a tick, for timestamps of round trips; None: it stands."""
     overlay: str = ""
     authority: bytes = b""  # what tells overlays of one name apart; empty when insecure
+    certificate: bytes = b""  # this node's own; empty when insecure
+    vouches: Callable[[NodeId, bytes], bool] = lambda _name, _certificate: True
+    """Whether a certificate is that name's; its key is known then, and a link opens at once."""
 
 
 def _nothing_kept(_instance: Instance) -> Kept:
@@ -382,6 +385,11 @@ class Host:
     def at_tick_end(self, callback: Callable[[float], None]) -> None:
         """Call back once, before this tick's flush: there a recipe may start and stop instances."""
         self.tick_end_callbacks[callback] = None
+
+    def settle(self, now: float) -> None:
+        """Run them now, if there are any: in the middle of a tick, between two frames."""
+        if self.tick_end_callbacks:
+            self.end_tick(now)
 
     def end_tick(self, now: float) -> None:
         """Run what protocols put off to the end of the tick; the driver flushes afterwards."""

@@ -73,10 +73,15 @@ class LinkUp(Event, frozen=True):
 
 
 class LinkLost(Event, frozen=True):
-    """The link to or from `peer` broke: a hint that it may be gone, never a verdict."""
+    """The link to or from `peer` broke: a hint that it may be gone, never a verdict.
+
+    It is `closed` if the peer's end closed it or refused it; else an attempt to open it was not
+    answered in time, which happens to every process that has too little of the CPU.
+    """
 
     peer: NodeId
     reason: str = ""
+    closed: bool = True
 
 
 class ContactLearned(Event, frozen=True):

@@ -11,6 +11,7 @@ from nodes.cli import (
     brokers,
     clock,
     collector,
+    colony,
     config,
     demo,
     dht,
@@ -86,5 +87,6 @@ app.add_typer(config.app, name="config")
 app.add_typer(dht.app, name="dht")
 app.add_typer(resources.app, name="resource")
 app.command()(resources.find)
+app.add_typer(colony.app, name="colony")
 app.add_typer(trace.app, name="trace")
 sim.register(app)

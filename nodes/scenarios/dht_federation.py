@@ -8,11 +8,12 @@ from nodes.scenarios.dht_world import QUICK, Store
 from nodes.scenarios.zones import SETUP
 from nodes.zone_recipe import zone_member
 from overlay.host import Host, Recipe
-from overlay.ids import NodeId, Ring
+from overlay.ids import NodeId
 from overlay.protocol import Scope
 from overlay.scenario import Stage
 from protocols.dht import Dht, DhtSettings
-from protocols.dht.placement import point_of, spread, successors_of, zones_of
+from protocols.dht.layout import Terms, layout_of
+from protocols.dht.placement import spread, zones_of
 from protocols.membership.machine import Membership
 from protocols.zones import Zones
 
@@ -81,23 +82,26 @@ class Federation(Store):
         tables = {self.dht(name).table for name in names}
         if len(tables) != 1 or 0 in tables:
             return f"tables {tables}"
-        rings = {
-            zone: Ring([name for name in names if name[0] == zone])
-            for zone in dict.fromkeys(name[0] for name in names)
-        }
+        present = dict.fromkeys(name[0] for name in names)
         tier = tuple(sorted(self.dht(names[0]).storage_zones().items()))
-        if len(rings) > 1 and {zone for zone, _ in tier} != set(rings):
+        if len(present) > 1 and {zone for zone, _ in tier} != set(present):
             return f"{names[0]} knows {tier}"
         for name in names:
-            if len(rings) > 1 and tuple(sorted(self.dht(name).storage_zones().items())) != tier:
+            if len(present) > 1 and tuple(sorted(self.dht(name).storage_zones().items())) != tier:
                 return f"{name} knows {self.dht(name).storage_zones()}, not {tier}"
         settings, bits = self.settings, self.settings.shard_bits
+        common = (bits, settings.node_points, settings.replicas, settings.lateral)
+        layouts = {
+            zone: layout_of(
+                tuple(sorted(name for name in names if name[0] == zone)),
+                Terms(*common, zone, tier, settings.slice_points),
+            )
+            for zone in present
+        }
         for number in range(1 << bits):
-            zones = zones_of(number, bits, tier, settings.slice_points) or tuple(rings)
+            zones = zones_of(number, bits, tier, settings.slice_points) or tuple(present)
             most = max(settings.replicas, settings.lateral)
-            found = [
-                (zone, successors_of(rings[zone], point_of(number, bits), most)) for zone in zones
-            ]
+            found = [(zone, layouts[zone].names(number, most)) for zone in zones]
             wanted = spread(found, settings.replicas, settings.lateral)
             problem = self.shard_problem(number, wanted, names)
             if problem:

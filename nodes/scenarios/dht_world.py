@@ -8,12 +8,12 @@ import msgspec
 
 from nodes.scenarios.zones import QUICK_MEMBERSHIP
 from overlay.host import Host, Recipe
-from overlay.ids import NodeId, Ring
+from overlay.ids import NodeId
 from overlay.scenario import Pause, Scenario, Stage, Until
 from overlay.sim import linearizable
 from overlay.sim.linearizable import History
 from protocols.dht import Dht, DhtSettings, Kind, Operation, Outcome, Status
-from protocols.dht.placement import point_of, successors_of
+from protocols.dht.layout import Terms, layout_of
 from protocols.membership.machine import Membership
 from protocols.routing import Routing, RoutingSettings
 from protocols.topology import Topology, TopologySettings
@@ -193,10 +193,13 @@ class Store:
         tables = {self.dht(name).table for name in names}
         if len(tables) != 1 or 0 in tables:
             return f"tables {tables}"
-        ring = Ring(names)
-        bits = self.settings.shard_bits
-        for number in range(1 << bits):
-            wanted = successors_of(ring, point_of(number, bits), self.settings.replicas)
+        settings = self.settings
+        terms = Terms(
+            settings.shard_bits, settings.node_points, settings.replicas, settings.lateral
+        )
+        layout = layout_of(tuple(sorted(names)), terms)
+        for number in range(1 << settings.shard_bits):
+            wanted = layout.names(number, settings.replicas)
             problem = self.shard_problem(number, wanted, names)
             if problem:
                 return problem

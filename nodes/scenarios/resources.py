@@ -212,22 +212,25 @@ def static(stage: Stage) -> Scenario:
         if disk > 100:
             fitting.append(made)
 
-    def found_at(name: str) -> list[str]:
-        resources = stage.call(
-            name, lambda host: host.protocol(Resources).find_static, wanted, 0, False
-        )
-        return sorted(one.id for one in resources)
+    def known_at(name: str) -> list[str]:
+        content = stage.protocol(name, Content)
+        return sorted(one.id for one in content.advertisements(wanted, ModelType.STATIC))
 
     yield Until(
-        lambda: all(found_at(name) == sorted(fitting) for name in world.brokers),
+        lambda: all(known_at(name) == sorted(fitting) for name in world.brokers),
         20,
         "the same static resources at every broker",
     )
+    for name in world.brokers:
+        found = stage.call(
+            name, lambda host: host.protocol(Resources).find_static, wanted, 0, False
+        )
+        assert sorted(one.id for one in found) == sorted(fitting)
     gone = fitting.pop()
     owner = gone.partition("/")[0]
     stage.call(owner, lambda host: host.protocol(Resources).unregister, "machine")
     yield Until(
-        lambda: all(found_at(name) == sorted(fitting) for name in world.brokers),
+        lambda: all(known_at(name) == sorted(fitting) for name in world.brokers),
         20,
         "all brokers without the one that was unregistered",
     )

@@ -291,6 +291,39 @@ def second_replay(stage: Stage) -> Scenario:
     yield from room.close()
 
 
+@scenario("topics-late-zone", nodes=9)
+def late_zone(stage: Stage) -> Scenario:
+    """A zone becomes interested late: its gateway fetches what is kept, only for who asks for it.
+
+    One wants no replay, one all, and one has a subscription of each kind.
+    """
+    room = Newsroom(stage)
+    yield from room.start()
+    stream = room.open("a0", TopicConfig(reliability=stage.rng.choice(("ack", "nack")), keep=100))
+    room.subscribe("a1")
+    if stage.rng.random() < 0.5:
+        room.subscribe("c0")  # then there is a gateway already that hands it on
+    yield room.connected(stream)
+    for _ in range(40):
+        room.publish(stream)
+        yield Pause(0.02)
+    yield room.arrived()
+    stage.loss(stage.rng.choice((0.0, 0.05, 0.2)))
+    room.subscribe("b0")
+    room.subscribe("b1", replay=Replay.all())
+    room.subscribe("b2")
+    both = room.subscribe_too("b2", replay=Replay.last(10))
+    both.reading(stream).owed_from = 31
+    yield room.connected(stream)
+    yield from stream_on(room, stream, 20, 0.02)
+    stage.heal()
+    yield from until_quiet(room)
+    for reader, first in ((room.readers["b0"], 41), (room.readers["b1"], 1), (both, 31)):
+        assert reader.reading(stream).numbers[0] == first, reader
+    assert room.readers["b2"].reading(stream).numbers[0] == 41
+    yield from room.close()
+
+
 @scenario("topics-ordered-replay", nodes=9)
 def ordered_replay(stage: Stage) -> Scenario:
     """Ordered streams keep some for who joins late, at gateways, too."""

@@ -53,6 +53,7 @@ COPIED_BELOW = 256 << 10  # bytes of a part: who sends it as it is wakes a threa
 FIRST_TURN = 0.2  # of net.connect_within: for each of several addresses, then twice as much
 
 _FRAME_START = bytes((FRAME_START,))
+NO_CONNECTION = "no connection"  # nobody listens there, as after a process ended
 _REPLY = msgspec.msgpack.Decoder(Welcome | Refusal | Mark)
 _ENCODER = msgspec.msgpack.Encoder()
 
@@ -73,6 +74,7 @@ class Link(Lanes):
     __slots__ = (
         "_early",
         "_monitor",
+        "_reached",
         "_rng",
         "attempts",
         "candidates",
@@ -115,6 +117,7 @@ class Link(Lanes):
         self._rng = rng
         self._early: deque[list[bytes]] = deque()  # frames that were read while sending
         self._monitor: Monitor | None = None
+        self._reached = False  # the peer's machine took the connection
 
     @property
     def backlog(self) -> int:
@@ -197,9 +200,10 @@ class Link(Lanes):
             dealer.curve_serverkey = curve_key
         self._dealer = dealer
         self._window.reset()
+        self._reached = False
         self._monitor = Monitor(dealer)
-        for fd in (int(dealer.FD), self._monitor.fd):
-            links.descriptors.watch(fd, self.look)
+        links.descriptors.watch(int(dealer.FD), self.read)
+        links.descriptors.watch(self._monitor.fd, self.look)
         self.state = State.CONNECTING
         self._end_by(now)
         try:
@@ -212,7 +216,7 @@ class Link(Lanes):
         except zmq.Again:  # it broke before we spoke: a fast refusal, and a process that starved
             self._read_monitor(now)
             if self._dealer is dealer:
-                self.fail("no connection", now)
+                self.fail(NO_CONNECTION, now)
             return
         self._read_monitor(now)  # what came while we sent wakes nobody up
         if self._dealer is dealer and int(dealer.get(zmq.EVENTS)) & POLLIN:
@@ -220,8 +224,12 @@ class Link(Lanes):
             links.due(now)
 
     def look(self, now: float) -> None:
-        """One of its descriptors woke up: read the monitor, what came, and go on sending."""
+        """See what became of it: read the monitor, what came, and go on sending."""
         self._read_monitor(now)
+        self.read(now)
+
+    def read(self, now: float) -> None:
+        """Something came: read it, and go on sending. The monitor has a descriptor of its own."""
         dealer = self._dealer
         if dealer is None:
             return
@@ -263,9 +271,14 @@ class Link(Lanes):
             if event in (zmq.EVENT_DISCONNECTED, zmq.EVENT_CLOSED):
                 self._take_last_words(now)
                 if self._dealer is not None:
-                    reason = "disconnected" if self.state is State.OPEN else "no connection"
-                    self.fail(reason, now)
+                    self.fail(self._why_closed(), now)
                 return
+            self._reached = self._reached or event == zmq.EVENT_CONNECTED
+
+    def _why_closed(self) -> str:
+        if self.state is State.OPEN:
+            return "disconnected"
+        return "closed in the handshake" if self._reached else NO_CONNECTION
 
     def _take_last_words(self, now: float) -> None:
         """The monitor may tell of the end before what the peer sent last is read."""

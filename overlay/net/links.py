@@ -18,7 +18,7 @@ from overlay.net.book import AddressBook
 from overlay.net.config import NetSettings
 from overlay.net.descriptors import Descriptors
 from overlay.net.inbound import Inbound
-from overlay.net.link import Link, State
+from overlay.net.link import NO_CONNECTION, Link, State
 from overlay.net.session import Session
 from overlay.net.tallies import Tallies
 from overlay.net.trust import Trust
@@ -90,6 +90,7 @@ class Links:
         self._book = AddressBook(BOOK_SIZE)
         self._keys: dict[NodeId, bytes] = {}  # CURVE keys that certificates proved
         self._rights: dict[NodeId, Rights] = {}  # what they allow
+        self._gone: dict[NodeId, None] = {}  # held to be dead since the last flush
         self.stopping = False
         self._tallies: Tallies | None = None
 
@@ -357,13 +358,14 @@ class Links:
 
     def failed(self, link: Link, reason: str, was_open: bool, now: float) -> None:
         """An attempt or an open link broke; that no address answers is news, but only once."""
+        closed = was_open or reason == NO_CONNECTION
         self.counts["links broken" if was_open else "attempts failed"] += 1
         if link.waiting or link.name is None:
             self.due(link.deadline)
         tried_all = link.attempts >= len(link.candidates)
         if link.name is not None and (was_open or tried_all) and not link.lost:
             link.lost = True
-            self._announce(LinkLost(link.name, reason), now)
+            self._announce(LinkLost(link.name, reason, closed), now)
 
     def refused_by(self, link: Link, refusal: Refusal, now: float) -> None:
         """A peer turned us away: people should know why."""
@@ -383,6 +385,20 @@ class Links:
             link.dirty = True
             self.dirty.append(link)
 
+    def give_up(self, peer: NodeId) -> None:
+        """It is held to be dead: try no more to reach it, unless somebody writes to it again."""
+        if peer in self.by_name:
+            self._gone[peer] = None
+            self.due(self.now())
+
+    def _give_up_all(self) -> None:
+        gone, self._gone = self._gone, {}
+        for peer in gone:
+            link = self.by_name.get(peer)
+            if link is not None and link.state is not State.OPEN:
+                self.counts["frames undelivered"] += link.discard()
+                self._forget(link)
+
     def flush(self) -> None:
         """Send what waits on every link that was written to since the last flush."""
         dirty, self.dirty = self.dirty, []
@@ -393,6 +409,7 @@ class Links:
     def sweep(self, now: float) -> float:
         """Step every link and close idle ones; returns when something is due next."""
         due = now + 1.0
+        self._give_up_all()
         if self._tallies is not None:
             self._tallies.look_for_drops(self)
         for link in [link for link, until in self._parting.items() if until <= now]:

@@ -28,6 +28,9 @@ WATCHED = (
 _EVENT = struct.Struct("=HI")
 
 
+POLLIN = int(zmq.POLLIN)  # arithmetic with zmq's own flags is slow, and every tick asks
+
+
 class Happening(NamedTuple):
     """One event, and the descriptor that it is about (for a failed handshake: a code)."""
 
@@ -52,7 +55,7 @@ class Monitor:
 
     def happenings(self) -> Iterator[Happening]:
         """Yield what happened since the last call."""
-        while int(self._pair.get(zmq.EVENTS)) & zmq.POLLIN:
+        while int(self._pair.get(zmq.EVENTS)) & POLLIN:
             frame = self._pair.recv_multipart()[0]
             yield Happening(*_EVENT.unpack(frame))
 

@@ -57,3 +57,8 @@ class Session:
         self.departed = False  # and that it does not come back soon
         self.reassembly: Reassembly | None = None
         self.host = ""  # where it called from; empty when it came by ipc
+
+    @property
+    def in_use(self) -> bool:
+        """Whether more came than Hello: else the peer may have given up, since we took too long."""
+        return self.frames > 0

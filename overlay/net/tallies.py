@@ -21,7 +21,7 @@ from overlay.wire.sizes import Sizes
 if TYPE_CHECKING:
     from overlay.net.link import Link
 
-Runs = Iterable[tuple[Scope, Sequence[Any]]]
+Runs = Sequence[tuple[Scope, Sequence[Any]]]
 
 
 class Tallies:
@@ -36,15 +36,23 @@ class Tallies:
 
     def sent(self, link: Link, runs: Runs, attached: Sequence[tuple[int, Any]], size: int) -> None:
         """A frame for that link is packed; its payloads that travel apart go by their place."""
-        apart = {place: len(payload) for place, payload in attached}
-        self._tell(SENT, link.name or "", runs, apart, size)
+        self._tell(SENT, link.name or "", runs, attached, size)
 
     def received(self, peer: NodeId, runs: Runs, size: int) -> None:
         """A frame of that peer was read."""
-        self._tell(RECEIVED, peer, runs, {}, size)
+        self._tell(RECEIVED, peer, runs, (), size)
 
-    def _tell(self, kind: Kind, peer: str, runs: Runs, apart: dict[int, int], size: int) -> None:
+    def _tell(
+        self, kind: Kind, peer: str, runs: Runs, attached: Sequence[tuple[int, Any]], size: int
+    ) -> None:
         """One row for each type; the bytes of the frame are shared out by what each counts as."""
+        if len(runs) == 1:
+            scope, messages = runs[0]
+            types = {*map(type, messages)}
+            if len(types) == 1 and msgspec.Raw not in types:  # most frames: nothing to share out
+                self._row(kind, peer, scope, types.pop(), len(messages), size)
+                return
+        apart = {place: len(payload) for place, payload in attached}
         counts: dict[tuple[Scope, type[Message]], list[int]] = {}
         place = total = 0
         for scope, messages in runs:
@@ -55,23 +63,17 @@ class Tallies:
                 entry[1] += weight
                 total += weight
                 place += 1
-        traces = self._host.traces
-        if traces is None:
-            return
         for (scope, what), (count, weight) in counts.items():
-            if scope == FRAMEWORK_SCOPE:
-                continue  # marks and pieces: what travels in pieces is told when it is whole
-            traces.take(
-                self.protocol_of(what),
-                scope,
-                Trace(
-                    kind,
-                    peer,
-                    count=count,
-                    bytes=size * weight // (total or 1),
-                    message=what.__name__,
-                ),
-            )
+            self._row(kind, peer, scope, what, count, size * weight // (total or 1))
+
+    def _row(
+        self, kind: Kind, peer: str, scope: Scope, what: type[Message], count: int, size: int
+    ) -> None:
+        traces = self._host.traces
+        if traces is None or scope == FRAMEWORK_SCOPE:
+            return  # marks and pieces: what travels in pieces is told when it is whole
+        row = Trace(kind, peer, count=count, bytes=size, message=what.__name__)
+        traces.take(self.protocol_of(what), scope, row)
 
     def look_for_drops(self, links: Iterable[Link]) -> None:
         """Tell what found the queues of links full since the last look."""

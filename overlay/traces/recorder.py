@@ -103,7 +103,7 @@ class Recorder:
             # Not at once: it takes a third of a second, which a node that starts needs itself.
             self._wake.wait(START_AFTER)
             pyarrow()
-            record_batch(())  # its first use takes as long as thousands of rows
+            record_batch([])  # its first use takes as long as thousands of rows
             self._recover()
             self.ready.set()
             while not self._stop.is_set():
@@ -140,7 +140,7 @@ class Recorder:
         log.error("tracing ends, the node goes on: %s", self.failure)
         self._writer.abandon()
         self._on_failure(self.failure)
-        self.buffer.rows.clear()
+        self.buffer.clear()
 
     def forget(self, path: Path) -> None:
         """That file is not this recorder's any more."""

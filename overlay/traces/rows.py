@@ -1,13 +1,12 @@
 """Rows on their way: taken in the tick, in memory and bounded, until the writer fetches them.
 
-Nothing here needs pyarrow. One row costs an append; columns are made on the writer's side.
+Nothing here needs pyarrow. One row extends a list; columns are made on the writer's side.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 from zlib import crc32
 
 from overlay.host import Host
@@ -30,9 +29,15 @@ class Place(NamedTuple):
     zone: str
 
 
-Row: TypeAlias = tuple[int, float, "tuple[float, float] | None", Place, str, str, int, Trace]
-"""Number, time of the node's clock, offset and error of overlay time, place, protocol, scope,
-weight, record; a plain tuple, since making a named one takes five times as long."""
+Rows: TypeAlias = list[Any]
+"""Rows in one flat list, `WIDTH` values each: number, time of the node's clock, offset and error of
+overlay time (or None), place, protocol, scope, weight, record.
+
+Flat, because a tuple for each row would be an object that the garbage collector counts and walks
+through: with thousands of them waiting it goes through all objects of the process now and then.
+"""
+
+WIDTH = 8
 
 
 class RowBuffer:
@@ -40,19 +45,26 @@ class RowBuffer:
 
     def __init__(self, capacity: int, wake: Callable[[], None]) -> None:
         self.wake = wake  # called when a quarter of the buffer waits
-        self.wake_at = capacity // WAKE_AT
-        self.rows: deque[Row] = deque()  # appended by nodes, emptied by the writer's thread
+        self.wake_at = capacity // WAKE_AT * WIDTH  # values
+        self.full_at = capacity * WIDTH
+        self.values: Rows = []  # always the same list: extended by nodes, cut by the writer
         self.capacity = capacity
         self.taken = 0  # rows so far, dropped ones too
         self.dropped = 0
 
     def __len__(self) -> int:
-        return len(self.rows)
+        return len(self.values) // WIDTH
 
-    def fetch(self, most: int) -> list[Row]:
-        """The oldest rows."""
-        fetch = self.rows.popleft
-        return [fetch() for _ in range(min(most, len(self.rows)))]
+    def fetch(self, most: int) -> Rows:
+        """Take out the oldest rows; nodes may add others meanwhile, in another thread."""
+        end = min(most * WIDTH, len(self.values))
+        rows = self.values[:end]
+        del self.values[:end]
+        return rows
+
+    def clear(self) -> None:
+        """Let go of what waits."""
+        self.values.clear()
 
 
 class NodeTraces:
@@ -92,13 +104,8 @@ class NodeTraces:
         if not weight:
             return
         buffer = self._buffer
-        waiting = len(buffer.rows)
-        if waiting == buffer.wake_at:
-            buffer.wake()
-        if waiting >= buffer.capacity:
-            buffer.taken += 1
-            buffer.dropped += 1
-            self._untold += 1
+        values = buffer.values
+        if len(values) >= buffer.wake_at and not self._finds_room(buffer):
             return
         if self._untold:
             count, self._untold = self._untold, 0
@@ -107,9 +114,20 @@ class NodeTraces:
         if not 0.0 <= at - self._overlay_at < CLOCK_EVERY:
             self._read_clock(at)
         buffer.taken += 1
-        buffer.rows.append(
+        values.extend(
             (buffer.taken, at, self._overlay, self._place, protocol, scope, weight, record)
         )
+
+    def _finds_room(self, buffer: RowBuffer) -> bool:
+        waiting = len(buffer.values)
+        if waiting == buffer.wake_at:
+            buffer.wake()
+        if waiting < buffer.full_at:
+            return True
+        buffer.taken += 1
+        buffer.dropped += 1
+        self._untold += 1
+        return False
 
     def _read_clock(self, at: float) -> None:
         self._overlay_at = at

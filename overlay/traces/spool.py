@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from overlay.traces.columns import MICRO
+from overlay.traces.arrays import MICRO
 from overlay.traces.config import RUN_NAME
 from overlay.traces.schema import FileFacts, arrow_schema, file_facts, file_name, pyarrow
 from overlay.tracing.kinds import ROWS_DROPPED

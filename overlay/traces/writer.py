@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from time import monotonic, sleep
 
-from overlay.traces.columns import MICRO, record_batch
+from overlay.traces.arrays import MICRO
+from overlay.traces.columns import record_batch
 from overlay.traces.config import TraceSettings
-from overlay.traces.rows import Row
+from overlay.traces.rows import WIDTH, Rows
 from overlay.traces.schema import VERSION, FileFacts, file_name
 from overlay.traces.spool import Spool
 
@@ -40,13 +41,13 @@ class TraceWriter:
         self._began = 0.0
         self._hour = 0
 
-    def write(self, rows: Sequence[Row], breathe: Callable[[float], None] = sleep) -> None:
+    def write(self, rows: Rows, breathe: Callable[[float], None] = sleep) -> None:
         """Append to the spool; OSError when the disk does not take it."""
         if not rows:
             return
         if self._settings.least_free:
             self._check_disk()
-        hour = int(rows[0][1]) // HOUR
+        hour = int(rows[1]) // HOUR  # by the time of the first row
         if self._spool is not None and hour != self._hour:
             self.rotate()
         if self._spool is None:
@@ -56,7 +57,7 @@ class TraceWriter:
             self._began = monotonic()
             self._hour = hour
         self._spool.write(record_batch(rows, breathe))
-        self.rows += len(rows)
+        self.rows += len(rows) // WIDTH
 
     def _check_disk(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)

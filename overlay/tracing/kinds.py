@@ -265,9 +265,9 @@ DHT_STORED = Kind(
     MESSAGES,
     "this node keeps a version of `key` now",
     {
-        "detail": "`owner`, `replica` or `lateral`",
-        "value": "version",
-        "duration": "since the owner stored it: the replication lag",
+        "detail": "`owner`, `replica` or `lateral`: its time after the owner's is the lag",
+        "stream": "ballot of the owner",
+        "value": "number of the version under that ballot",
     },
 )
 DHT_LOAD = Kind(

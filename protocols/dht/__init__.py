@@ -12,7 +12,9 @@ one whose write is not acknowledged yet.
 Shards. The first `shard_bits` bits of a key's SHA-256 name its *shard*. Keys of a shard share a
 *replica group*, so that consensus is about shards and not about each key; a key that nobody ever
 wrote has a group as well. The shard's place on the ring of a zone is its first key, and the first
-server at or after it is responsible (§2.1): a hash of `shard_bits` bits.
+servers at or after it keep it: by their VIDs as in §2.1 if `node_points` is 0, else by several
+salted places of each, as long as they have room, and all lead alike (`layout.py`). Whole shards
+divide evenly where there are many: 16 or more for each server (`shard_bits`).
 
 Many zones (§2.2). The upper tier ring (UTR) has `slice_points` points for each slice of each
 storage zone; a shard belongs to the zone of the first point at or after the shard's *salted* hash,
@@ -85,6 +87,9 @@ zone (`posting.py`).
 | 205 | Changed      | a watched key has another value         | tells the application             |
 | 206 | Activated    | it belongs to that group now            | is told no more                   |
 
+Loss. A shard that lost the memory of a majority refuses, until a person says that those members
+are gone for good (`Dht.accept_loss`, `losing.py`): then the survivors go on with what they have.
+
 Durability. In memory, what is acknowledged survives any minority of its group. With
 `storage = "sqlite"` promises, records and groups are on disk before anything is said about them,
 and a node that restarts is the member that it was.
@@ -100,8 +105,10 @@ Invariants
 - A leader that proposed a next group writes no more in the old one.
 
 Departs from §2.2, as PAPER-NOTES says: the UTR takes a salted hash; lateral replicas are placed by
-key; several points for each slice. Departs from §2.1 by hashing to `shard_bits` bits. The paper
-has no consistency: this one is per-shard consensus with leaders and versioned groups.
+key; several points for each slice. Departs from §2.1 by hashing to `shard_bits` bits, and by
+several places for each server with a bound on what it keeps: with one place each, servers kept up
+to 7.8 × of the mean. The paper has no consistency: this one is per-shard consensus with leaders and
+versioned groups.
 """
 
 from protocols.dht.config import DhtSettings

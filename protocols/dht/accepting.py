@@ -190,7 +190,10 @@ class Acceptor:
         stamp = (entry.ballot, entry.sequence)
         if stamp > (shard.floor if old is None else old.stamp):
             expires = expiry(entry.ttl, now)
-            record = shard.shelf.put(entry.key, entry.value, entry.ballot, entry.sequence, expires)
+            shelf = shard.shelf
+            size = shelf.bytes
+            record = shelf.put(entry.key, entry.value, entry.ballot, entry.sequence, expires)
+            self._core.stored += shelf.bytes - size
             self._core.vault.put_record(shard.id, entry.key, record, entry.ttl)
             self._core.tracer.stored(shard, entry.key, entry.sequence)
 

@@ -10,6 +10,8 @@ from protocols.dht.messages import BRANCHES, MOST, Beat, Differs
 from protocols.dht.shard import Shard
 from protocols.dht.shelf import MASK
 
+GROUPED = 0.1  # × compare that this node goes without looking who leads which of its shards
+
 
 def mixed(shard: int, ballot: int, digest: int) -> int:
     """One shard's part in the digest of a branch."""
@@ -25,6 +27,8 @@ class Comparer:
         self._elector = elector
         self._said: dict[int, int] = {}  # the digest of each shard in the last beat
         self._same: dict[int, dict[NodeId, None]] = {}  # who had it, too
+        self._by_leader: dict[NodeId, list[Shard]] = {}  # what this node follows
+        self._sorted_at = float("-inf")
 
     def beat(self, now: float) -> None:
         """Tell every follower the state of the shards that it follows this node in."""
@@ -47,10 +51,18 @@ class Comparer:
         for name, tree in trees.items():
             core.effects.send(name, Beat(core.number, tuple(tree), core.is_full))
 
-    def _followed(self, leader: NodeId) -> list[Shard]:
+    def _followed(self, leader: NodeId, now: float) -> list[Shard]:
+        """Looked through once for the beats of many leaders: what changed since only looks as if
+        it differed, and is compared in the next beat."""
+        if not 0 <= now - self._sorted_at <= GROUPED * self._core.settings.compare:
+            self._sorted_at = now
+            self._by_leader = {}
+            for shard in self._core.shards.values():
+                if shard.seated and shard.reign is None and shard.leader is not None:
+                    self._by_leader.setdefault(shard.leader, []).append(shard)
         return [
             shard
-            for shard in self._core.shards.values()
+            for shard in self._by_leader.get(leader, ())
             if shard.seated and shard.reign is None and shard.leader == leader
         ]
 
@@ -60,7 +72,7 @@ class Comparer:
         if not core.check_table(src, message.table, now):
             return
         self._note_room(src, message.full)
-        followed = self._followed(src)
+        followed = self._followed(src, now)
         tree = [0] * BRANCHES
         for shard in followed:
             tree[shard.id % BRANCHES] ^= mixed(shard.id, shard.promised, shard.shelf.digest)

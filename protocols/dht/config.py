@@ -29,6 +29,9 @@ class DhtSettings(Settings, frozen=True, kw_only=True):
     shard_bits: Annotated[
         int, bounded("bits", 0, 16, "of a key's hash that name its shard; as the table was founded")
     ] = 12
+    node_points: Annotated[
+        int, bounded("points", 0, 1024, "of a server on its zone's ring; 0: its VID, as in §2.1")
+    ] = 64
     slice_size: Annotated[
         int, bounded("nodes", 1, 4096, "of a zone that are one slice of the upper tier ring")
     ] = 32

@@ -155,7 +155,7 @@ class Coordinator:
         one.attempts += 1
         core.counts.retried += one.attempts > 1
         one.way, one.sent_at, one.wake_at = way, now, 0.0
-        if one.reads or not one.sent:
+        if one.attempts > 1 and (one.reads or not one.sent):
             # A new number for each try: what was said to an earlier one does not count. Only a
             # write that nobody answered keeps its own, so that it is done once.
             del self._open[one.id]
@@ -190,19 +190,19 @@ class Coordinator:
         """Ask enough members besides the leader whether they follow it still; this node, if it
         is one of them, knows itself. False: it knows that they do not."""
         core = self._core
-        names = way.group.names()
-        needed = way.group.majority - 1
-        if core.me in names and core.me != way.leader:
+        me, leader, members = core.me, way.leader, way.group.members
+        needed = len(members) // 2
+        others = [member for member in members if member.name not in (leader, me)]
+        if me != leader and len(others) < len(members) - 1:
             if not self._acceptor.confirms(one.shard, way.ballot):
                 return False
-            one.confirmed[core.me] = None
+            one.confirmed[me] = None
             needed -= 1
         if one.attempts > 1:
-            needed = len(names)  # somebody does not answer: ask everybody
+            needed = len(members)  # somebody does not answer: ask everybody
+        elif needed < 1:
+            return True
         question = (one.id, one.shard, way.ballot)
-        others = [
-            member for member in way.group.members if member.name not in (way.leader, core.me)
-        ]
         if needed < len(others):
             others.sort(key=lambda member: not core.reachable(member, now))
         for member in others[: max(needed, 0)]:
@@ -285,7 +285,7 @@ class Coordinator:
         self._core.heard[src] = now
         for number in message.yes:
             one = self._open.get(number)
-            if one is not None and one.way is not None:
+            if one is not None and one.way is not None and one.way.group.place(src) >= 0:
                 one.confirmed[src] = None
                 if one.result is not None:
                     self._complete(one)
@@ -299,10 +299,11 @@ class Coordinator:
         result = one.result
         assert result is not None
         assert one.way is not None
-        if one.reads:
-            group = one.way.group
-            agreed = group.is_majority({**one.confirmed, one.way.leader: None})
-            if one.way.ballot and not agreed:
+        way = one.way
+        if way.ballot and one.reads:
+            # The leader has not been asked: its answer is its word, and counts once.
+            agreed = 1 + len(one.confirmed) - (way.leader in one.confirmed)
+            if agreed < way.group.majority:
                 return
         self._end(one, Outcome(Status.DONE, result.applied, result.value))
 

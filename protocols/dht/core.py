@@ -8,15 +8,16 @@ from random import Random
 from typing import Protocol
 
 from overlay.errors import RemoteProtocolError
-from overlay.ids import NodeId, Ring
+from overlay.ids import NodeId
 from overlay.protocol import ContactLearned, Effects, Message, Scope
 from overlay.timetable import Timetable
 from protocols.dht.config import DhtSettings
 from protocols.dht.counts import DhtCounts
 from protocols.dht.groups import Group, Member
 from protocols.dht.interface import DHT, May
+from protocols.dht.layout import Layout, Terms, layout_of
 from protocols.dht.messages import Activate, TableKnown
-from protocols.dht.placement import Tier, point_of, successors_of
+from protocols.dht.placement import Tier
 from protocols.dht.posting import Post
 from protocols.dht.shard import Shard
 from protocols.dht.tracing import Tracer
@@ -56,15 +57,15 @@ class Founding:
     def __init__(self, table: TableKnown) -> None:
         self.table = table
         self._founders = {member.name: member for member in table.founders}
-        self._ring = Ring(self._founders)
+        terms = Terms(table.bits, table.points, table.replicas, 1)
+        self._layout = layout_of(tuple(sorted(self._founders)), terms)
         self._groups: dict[int, Group] = {}
 
     def group(self, shard: int) -> Group:
         """The first group of a shard."""
         found = self._groups.get(shard)
         if found is None:
-            point = point_of(shard, self.table.bits)
-            names = successors_of(self._ring, point, self.table.replicas)
+            names = self._layout.names(shard, self.table.replicas)
             members = interned(tuple(self._founders[name] for name in names))
             found = self._groups[shard] = Group(FIRST_VERSION, members)
         return found
@@ -122,12 +123,14 @@ class Core:
         self.shards: dict[int, Shard] = {}
         self.tier: Tier = ()
         self.oldest = 0  # the oldest table that the delegates know of
-        self.ring = Ring()  # the servers of this zone
+        self.servers: tuple[NodeId, ...] = ()  # of this zone, by name
         self.lives: dict[NodeId, int] = {}
         self.shown: dict[NodeId, tuple[int, int]] = {}  # (life, table) of all who offer storage
         self.heard: dict[NodeId, float] = {}  # when a peer last said something about the table
-        self.stored = 0  # bytes on this node's shelves, counted anew with each beat
+        self.stored = 0  # bytes on this node's shelves; copies are counted with the next beat
         self.full: dict[NodeId, None] = {}  # who said that it has no room
+        self._layout: Layout | None = None
+        self._laid_out: tuple[tuple[NodeId, ...], Tier, int] = ((), (), 0)  # what it follows from
         self._met: dict[NodeId, tuple[str, ...]] = {}
         self._next_id = 1 + rng.getrandbits(48)
 
@@ -195,8 +198,23 @@ class Core:
         if lives == self.lives:
             return False
         self.lives = lives
-        self.ring = Ring(lives)
+        self.servers = tuple(sorted(lives))
         return True
+
+    @property
+    def layout(self) -> Layout:
+        """Who keeps what in this zone, by this node's view of it."""
+        seen = (self.servers, self.tier, self.number)
+        if self._layout is not None and seen == self._laid_out:
+            return self._layout
+        settings = self.settings
+        points = settings.node_points if self.table is None else self.table.points
+        terms = Terms(
+            *(self.bits, points, settings.replicas, settings.lateral),
+            *(self.zone, self.tier, settings.slice_points),
+        )
+        self._laid_out, self._layout = seen, layout_of(self.servers, terms)
+        return self._layout
 
     def server(self, name: NodeId) -> Member:
         """A server of this zone as a member of groups."""

@@ -77,9 +77,11 @@ class Founder:
 
     def _found(self, now: float) -> None:
         core, settings = self._core, self._core.settings
-        servers = tuple(core.server(name) for name in core.ring)[:MOST]
+        servers = tuple(core.server(name) for name in core.servers)[:MOST]
         number = max(int(now * 1000.0), 1) << 20 | core.rng.getrandbits(20)  # the older is less
-        table = TableKnown(number, settings.shard_bits, settings.replicas, servers)
+        table = TableKnown(
+            number, settings.shard_bits, settings.replicas, servers, settings.node_points
+        )
         self._join(table, now, founded=True)
         others = [name for name in core.lives if name != core.me]
         if others:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from overlay.ids import NodeId
 from protocols.dht.accepting import Acceptor
 from protocols.dht.applying import apply
 from protocols.dht.core import BATCH_BYTES, BATCH_ITEMS, Core
-from protocols.dht.groups import Group
+from protocols.dht.groups import Group, Member
 from protocols.dht.interface import READS, Status
 from protocols.dht.messages import BUSY, MOVED, Accept, Accepted, Entry, Op, Result
 from protocols.dht.shard import Shard
@@ -26,6 +27,12 @@ class Asker(NamedTuple):
 
 Tell: TypeAlias = Callable[[Asker, Result], None]
 Committed: TypeAlias = Callable[[Shard, bytes, Record], None]
+
+
+@lru_cache(maxsize=1 << 16)
+def crew_of(members: tuple[Member, ...]) -> str:
+    """Who belongs to a group, in whatever order: what goes to the same members goes together."""
+    return ",".join(sorted(f"{one.name}/{one.life:x}" for one in members))
 
 
 class Write:
@@ -47,28 +54,40 @@ class Write:
 
 
 class Batch:
-    """Writes that went to one group in one message."""
+    """Writes that go to the same members."""
 
-    __slots__ = ("acks", "group", "sent_at", "writes")
+    __slots__ = ("acks", "group", "writes")
 
-    def __init__(self, group: Group, writes: list[Write], sent_at: float) -> None:
+    def __init__(self, group: Group, writes: list[Write]) -> None:
         self.group = group
         self.writes = writes
-        self.sent_at = sent_at
         self.acks: dict[NodeId, None] = {}
+
+
+class Round:
+    """Batches that left together: each member gets what concerns it in one message."""
+
+    __slots__ = ("batches", "members", "sent_at", "shard")
+
+    def __init__(self, batches: list[Batch], sent_at: float) -> None:
+        self.batches = batches  # those without a quorum yet
+        self.members = {name: None for batch in batches for name in batch.group.names()}
+        self.shard = batches[0].writes[0].entry.shard
+        self.sent_at = sent_at
 
 
 class Reign:
     """One shard led with one ballot."""
 
     __slots__ = (
-        "ballot", "begun_at", "closed", "frozen", "inflight", "over", "queued", "recovering",
-        "sequence", "shard",
+        "ballot", "begun_at", "closed", "crew", "frozen", "inflight", "over", "queued",
+        "recovering", "sequence", "shard",
     )  # fmt: skip
 
     def __init__(self, shard: Shard, ballot: int, now: float) -> None:
         self.shard = shard
         self.ballot = ballot
+        self.crew = crew_of(shard.group.members)
         self.begun_at = now
         self.sequence = 0
         self.recovering = 0  # records that must be proposed again before it may serve
@@ -105,11 +124,11 @@ class Leader:
         self._on_committed = committed
         self._drained = drained
         self._touched: dict[tuple[int, bytes], Reign] = {}
-        self._fresh: dict[int, list[Write]] = {}  # by group: the id of its tuple of members
-        self._batches: dict[int, Batch] = {}
+        self._fresh: dict[str, list[Write]] = {}  # by the members of their group
+        self._rounds: dict[int, Round] = {}
 
     def __len__(self) -> int:
-        return len(self._batches)
+        return len(self._rounds)
 
     # -- reigns -----------------------------------------------------------------------------------
 
@@ -260,74 +279,88 @@ class Leader:
         shelf = reign.shard.shelf
         before = shelf.records.get(key)
         reign.sequence += 1
+        size = shelf.bytes
         record = shelf.put(key, value, reign.ballot, reign.sequence, expires)
-        self._core.stored += len(value or b"")
+        self._core.stored += shelf.bytes - size
         ttl = ttl_left(expires, now)
         self._core.vault.put_record(reign.shard.id, key, record, ttl)
         self._core.tracer.stored(reign.shard, key, reign.sequence)
         entry = Entry(reign.shard.id, reign.ballot, reign.sequence, key, value, ttl)
         write = reign.inflight[key] = Write(reign, entry, before, waiting)
-        group = reign.shard.group
-        self._fresh.setdefault(id(group.members), []).append(write)
+        self._fresh.setdefault(reign.crew, []).append(write)
         self._core.effects.at_tick_end(self.flush)
 
     def _send(self, now: float) -> None:
-        """Send what is new, to each group together; members of a group are one shared tuple."""
+        """Send what is new: to each member together, whatever groups it belongs to."""
         fresh, self._fresh = self._fresh, {}
-        for writes in fresh.values():
-            portion: list[Write] = []
-            size = 0
+        portion: dict[str, list[Write]] = {}
+        size = count = 0
+        for crew, writes in fresh.items():
             for write in writes:
                 more = len(write.entry.key) + len(write.entry.value or b"")
-                if portion and (size + more > BATCH_BYTES or len(portion) >= BATCH_ITEMS):
-                    self._send_batch(portion, now)
-                    portion, size = [], 0
-                portion.append(write)
+                if count and (size + more > BATCH_BYTES or count >= BATCH_ITEMS):
+                    self._begin_round(portion, now)
+                    portion, size, count = {}, 0, 0
+                portion.setdefault(crew, []).append(write)
                 size += more
-            self._send_batch(portion, now)
+                count += 1
+        if portion:
+            self._begin_round(portion, now)
 
-    def _send_batch(self, writes: list[Write], now: float) -> None:
+    def _begin_round(self, portion: dict[str, list[Write]], now: float) -> None:
         core = self._core
         number = core.next_id()
-        group = writes[0].reign.shard.group
-        self._batches[number] = batch = Batch(group, writes, now)
+        batches = [Batch(writes[0].reign.shard.group, writes) for writes in portion.values()]
+        self._rounds[number] = Round(batches, now)
         core.counts.batches += 1
-        self._transmit(number, batch)
+        self._transmit(number, batches)
         core.vault.after(self._acknowledged, number, core.me, now)
 
-    def _transmit(self, number: int, batch: Batch) -> None:
-        me = self._core.me
-        missing = [name for name in batch.group.names() if name != me and name not in batch.acks]
-        if missing:
-            entries = tuple(write.entry for write in batch.writes if not write.reign.over)
-            self._core.effects.send(missing, Accept(self._core.number, number, entries))
+    def _transmit(self, number: int, batches: list[Batch]) -> None:
+        core = self._core
+        letters: dict[NodeId, list[Entry]] = {}
+        for batch in batches:
+            entries = [write.entry for write in batch.writes if not write.reign.over]
+            for name in batch.group.names():
+                if name != core.me and name not in batch.acks:
+                    letters.setdefault(name, []).extend(entries)
+        if len(batches) == 1 and letters:  # the same to all: it is encoded once
+            core.effects.send(list(letters), Accept(core.number, number, tuple(entries)))
+            return
+        for name, own in letters.items():
+            core.effects.send(name, Accept(core.number, number, tuple(own)))
 
     def resend(self, now: float) -> None:
         """Send again what was not acknowledged for a while."""
         due = now - self._core.settings.retry
-        for number, batch in list(self._batches.items()):
-            if batch.sent_at > due:
+        for number, one in list(self._rounds.items()):
+            if one.sent_at > due:
                 continue
-            batch.writes = [write for write in batch.writes if not write.reign.over]
-            if not batch.writes:
-                del self._batches[number]
+            for batch in one.batches:
+                batch.writes = [write for write in batch.writes if not write.reign.over]
+            one.batches = [batch for batch in one.batches if batch.writes]
+            if not one.batches:
+                del self._rounds[number]
                 continue
-            batch.sent_at = now
-            self._transmit(number, batch)
+            one.sent_at = now
+            self._transmit(number, one.batches)
 
     def on_accepted(self, src: NodeId, message: Accepted, now: float) -> None:
-        """A member has a batch, or some of it."""
+        """A member has what it got of a round, or some of it."""
         core = self._core
         if not core.check_table(src, message.table, now):
             return
-        batch = self._batches.get(message.batch)
-        if batch is None:
+        one = self._rounds.get(message.batch)
+        if one is None:
             core.counts.late += 1
             return
-        if batch.group.place(src) < 0:
-            raise core.not_in_group(src, batch.writes[0].entry.shard)
+        if src not in one.members:
+            raise core.not_in_group(src, one.shard)
         if message.refused:
-            self._set_apart(src, batch, dict(message.refused), now)
+            refused = dict(message.refused)
+            for batch in one.batches:
+                if batch.group.place(src) >= 0:
+                    self._set_apart(src, batch, refused, now)
         self._acknowledged(message.batch, src, now)
 
     def _set_apart(self, src: NodeId, batch: Batch, refused: dict[int, int], now: float) -> None:
@@ -346,21 +379,30 @@ class Leader:
                 behind.append(write)
         batch.writes = [one for one in batch.writes if one.entry.shard not in refused]
         if behind:
-            apart = Batch(batch.group, behind, now)
+            apart = Batch(batch.group, behind)
             apart.acks = dict(batch.acks)
-            self._batches[core.next_id()] = apart
+            self._rounds[core.next_id()] = Round([apart], now)
 
     def _acknowledged(self, number: int, name: NodeId, now: float) -> None:
-        batch = self._batches.get(number)
-        if batch is None:
+        one = self._rounds.get(number)
+        if one is None:
             return
-        batch.acks[name] = None
-        if not batch.group.suffices(batch.acks, self._core.settings.quorum):
-            return
-        if self._core.me not in batch.acks:
-            return  # its own disk is slower than the others: reads here would show it too late
-        del self._batches[number]
-        self._commit(batch, now)
+        left: list[Batch] = []
+        done: list[Batch] = []
+        for batch in one.batches:
+            if batch.group.place(name) >= 0:
+                batch.acks[name] = None
+            (done if self._has_quorum(batch) else left).append(batch)
+        one.batches = left
+        if not left:
+            del self._rounds[number]
+        for batch in done:
+            self._commit(batch, now)
+
+    def _has_quorum(self, batch: Batch) -> bool:
+        # While its own disk is slower than the others, reads here would show it too late.
+        acks = batch.acks
+        return self._core.me in acks and batch.group.suffices(acks, self._core.settings.quorum)
 
     def _commit(self, batch: Batch, now: float) -> None:
         for write in batch.writes:
@@ -387,4 +429,4 @@ class Leader:
         """This node left the table."""
         self._touched.clear()
         self._fresh.clear()
-        self._batches.clear()
+        self._rounds.clear()

@@ -9,7 +9,6 @@ from overlay.protocol import Scope
 from protocols.dht.core import BATCH_ITEMS, Core
 from protocols.dht.groups import Member
 from protocols.dht.messages import Locate, Located
-from protocols.dht.placement import point_of, successors_of
 from protocols.dht.shard import Shard
 
 MOST_HOPS = 3
@@ -115,7 +114,7 @@ class Locator:
         members: dict[NodeId, int] = {}
         items = []
         for shard in message.shards:
-            names = successors_of(core.ring, point_of(shard, core.bits), message.count)
+            names = core.layout.names(shard, message.count)
             items.append((shard, tuple(members.setdefault(name, len(members)) for name in names)))
         listed = tuple(core.server(name) for name in members)
         core.effects.send(message.asker, Located(core.number, core.zone, listed, tuple(items)))

@@ -314,6 +314,7 @@ class TableKnown(Message, frozen=True, tag=198):
     bits: Annotated[int, msgspec.Meta(ge=0, le=16)]
     replicas: Annotated[int, msgspec.Meta(ge=1, le=7)]
     founders: Annotated[tuple[Member, ...], msgspec.Meta(max_length=MOST)]
+    points: Annotated[int, msgspec.Meta(ge=0, le=1024)] = 0  # of a server on its zone's ring
 
 
 class Locate(Message, frozen=True, tag=200):

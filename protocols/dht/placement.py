@@ -94,6 +94,14 @@ def spread(
     return [names[0] for _, names in present[:3]]
 
 
+@lru_cache(maxsize=256)
+def shares(zones: int, replicas: int, lateral: int) -> tuple[int, ...]:
+    """How many of a group lie in each of its zones, where all of them have servers enough."""
+    each = [(str(zone), [f"{zone}"] * (replicas + lateral)) for zone in range(max(zones, 1))]
+    chosen = spread(each, replicas, lateral)
+    return tuple(chosen.count(zone) for zone, _ in each)
+
+
 def keys_per_zone(tier: Tier, bits: int, points: int) -> Mapping[Scope, int]:
     """How many shards belong to each zone: what balances the load between them."""
     counts = dict.fromkeys((zone for zone, _ in tier), 0)

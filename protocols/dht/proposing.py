@@ -9,7 +9,7 @@ from protocols.dht.core import Core
 from protocols.dht.events import RebalancingProgressed
 from protocols.dht.groups import Member
 from protocols.dht.locating import Locator
-from protocols.dht.placement import point_of, spread, successors_of, zones_of
+from protocols.dht.placement import spread, zones_of
 from protocols.dht.shard import Shard
 
 
@@ -90,7 +90,7 @@ class Proposer:
         candidates: list[tuple[Scope, list[NodeId]]] = []
         for zone in zones:
             if zone == core.zone:
-                names = successors_of(core.ring, point_of(shard.id, core.bits), most)
+                names = core.layout.names(shard.id, most)
                 members = [core.server(name) for name in names]
             else:
                 found = self._locator.find(zone, shard.id, now)

@@ -10,7 +10,7 @@ from overlay.protocol import Scope
 from protocols.dht.core import Core
 from protocols.dht.groups import Group, place_of, version_of
 from protocols.dht.messages import Route, RouteRequest
-from protocols.dht.placement import point_of, successors_of, zones_of
+from protocols.dht.placement import zones_of
 
 MOST_HOPS = 3
 ASKED_IN_ZONE = 2  # servers past the replicas that are asked before the round begins again
@@ -133,7 +133,7 @@ class Routes:
     def _in_zone(self, number: int) -> list[NodeId]:
         core = self._core
         count = core.settings.replicas + ASKED_IN_ZONE
-        return successors_of(core.ring, point_of(number, core.bits), count)
+        return core.layout.names(number, count)
 
     def on_route(self, src: NodeId, message: Route, now: float) -> None:
         """Somebody knows, or knows a later group whose members may."""

@@ -66,8 +66,10 @@ class Tracer:
         """This node keeps a version of a key."""
         if self._effects.tracing >= Level.MESSAGES:
             role = role_of(shard, self._me)
+            ballot = shard.shelf.records[key].ballot  # with it a version is the same nowhere else
+            value = float(sequence)
             self._effects.trace(
-                Trace(DHT_STORED, detail=role, key=key.hex(), value=float(sequence))
+                Trace(DHT_STORED, stream=ballot, detail=role, key=key.hex(), value=value)
             )
 
     def load(self, shards: dict[int, Shard]) -> None:

@@ -24,29 +24,33 @@ a while the successor still in every period, and a partner in every third. Depar
 random targets leave a member unwatched for 4.6 periods in one of a hundred cases, and need a link
 to everybody: here one member watches each other in every period. A member that does not answer in
 time is pinged again, directly and through helpers; then it is suspected, and everybody hears of it.
-Its nearest neighbours on the ring probe at once: their accusations are the independent
-confirmations that shorten the suspicion from `suspicion_max` to `suspicion_min`, and go to the
-other accusers only, whose verdict it is (told to everybody, they cost seven times the messages at
-1,000 members). A lost link is a hint: it starts such an urgent probe, never a verdict, and only if
-several members saw links close *and* got no answer is the suspicion as short as `abrupt_min`; of
-these accusers all hear by gossip. Of a crowd of lost links (a partition) a few at a time are asked
-through helpers: the zone's members share that work. The accused refutes by a higher incarnation, to
-its accusers first. A verdict without the suspicion that should have come before it is verified by
-an urgent probe: it may have waited in a link that was broken.
+Who hears nothing of its helpers either asks others, more patiently, before it accuses anybody: it
+may be slow itself. Its nearest neighbours on the ring see for themselves, with one helper each,
+since a suspect may have more to do than it can: their accusations are the independent confirmations
+that shorten the suspicion from `suspicion_max` to `suspicion_min`, and go to the other accusers
+only, whose verdict it is (told to everybody, they cost seven times the messages at 1,000 members).
+A lost link is a hint: it starts such an urgent probe, never a verdict, and only if several members
+saw links close *and* got no answer is the suspicion as short as `abrupt_min`; of these accusers all
+hear by gossip. Of a crowd of lost links (a partition) a few at a time are asked through helpers:
+the zone's members share that work. The accused refutes by a higher incarnation, to its accusers
+first. A verdict without the suspicion that should have come before it is verified by an urgent
+probe: it may have waited in a link that was broken.
 
 Dissemination. News is sent at once to a few partners and a neighbour on the ring, and rides on
-every Ping and Ack; half of each packet is reserved for member states and half for attributes. Every
-Ping and Ack carries a digest of the view; if it differs, the two reconcile (Sync), bucket by
-bucket, so a view heals however the news was lost, and an idle zone pays 9 bytes for it. That
-somebody died is not believed from such a memory but verified. The dead are remembered for
-`remember_dead`, and the zone together knocks at a few of them in each `knock_period`: one answer,
-and two healed partitions merge, each member knocking at its share of the others.
+every Ping and Ack, a few times, and once less for each peer that tells the same; half of each
+packet is reserved for member states and half for attributes. Every Ping and Ack carries a digest of
+the view; if it differs, the two reconcile (Sync), bucket by bucket, so a view heals however the
+news was lost, and an idle zone pays 9 bytes for it. That somebody died is not believed from such a
+memory but verified. The dead are remembered for `remember_dead`, and the zone together knocks at a
+few of them in each `knock_period`: one answer, and two healed partitions merge, each member
+knocking at its share of the others.
 
 Attributes are written by their owner alone, in versions that rise over all its lives. An owner
 that hears of a version it did not write overrules it by a higher one.
 
 Time that nobody witnessed does not count: after a hang, a sleep or a jump of the clock, timeouts go
-on where they were (`clock.py`), so a node that wakes up accuses nobody.
+on where they were (`clock.py`), so a node that wakes up accuses nobody. A timeout that ends late is
+put off once, until what came meanwhile is read.
 
 Invariants (`check_invariants` looks at what changed, `audit` at everything, and the scenarios in
 nodes/scenarios/membership*.py at all members together)

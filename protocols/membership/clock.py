@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from math import inf
 
 from overlay.protocol import Effects
 
@@ -47,14 +48,24 @@ class SteadyClock:
 
 
 class Alarms:
-    """Timers in steady time."""
+    """Timers in steady time.
 
-    __slots__ = ("_clock", "_due", "_effects")
+    One that rings later than `tolerance` shows that this process had too little of the CPU: what
+    others answered meanwhile is still to be read. So one that judges is put off once, by as much.
+    """
 
-    def __init__(self, effects: Effects) -> None:
+    __slots__ = ("_clock", "_due", "_effects", "_late_at", "_on_late", "_put_off", "_tolerance")
+
+    def __init__(
+        self, effects: Effects, tolerance: float = inf, on_late: Callable[[], None] = lambda: None
+    ) -> None:
         self._effects = effects
         self._clock: SteadyClock
         self._due: dict[Hashable, float] = {}
+        self._put_off: dict[Hashable, None] = {}
+        self._tolerance = tolerance
+        self._on_late = on_late
+        self._late_at = -inf
 
     def follow(self, clock: SteadyClock) -> None:
         """Use that clock."""
@@ -66,11 +77,13 @@ class Alarms:
     def set(self, key: Hashable, after: float) -> None:
         """Ring after so many seconds that the node really lives through."""
         self._due[key] = self._clock.steady + after
+        self._put_off.pop(key, None)
         self._effects.set_timer(key, self._clock.wall + after)
 
     def cancel(self, key: Hashable) -> None:
         """Forget it; harmless when it is not set."""
         if self._due.pop(key, None) is not None:
+            self._put_off.pop(key, None)
             self._effects.cancel_timer(key)
 
     def cancel_all(self) -> None:
@@ -78,16 +91,24 @@ class Alarms:
         for key in list(self._due):
             self.cancel(key)
 
-    def rings(self, key: Hashable) -> bool:
+    def rings(self, key: Hashable, *, judges: bool = False) -> bool:
         """Whether a timer that fired is really due; if the clock jumped ahead it is set again."""
         due = self._due.get(key)
         if due is None:
             return False
         left = due - self._clock.steady
+        if judges and -left > self._tolerance and key not in self._put_off:
+            self._put_off[key] = None
+            self._due[key] = self._clock.steady + self._tolerance
+            left = self._tolerance
+            if self._late_at != self._clock.steady:  # one fault, however many alarms it delays
+                self._late_at = self._clock.steady
+                self._on_late()
         if left > EARLY:
             self._effects.set_timer(key, self._clock.wall + left)
             return False
         del self._due[key]
+        self._put_off.pop(key, None)
         return True
 
     def rearm(self) -> None:

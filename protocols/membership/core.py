@@ -78,8 +78,8 @@ class Core:
         self.settings = settings
         self.may_join = may_join
         self.table = MemberTable(zone, me)
-        self.alarms = Alarms(effects)
         self.health = LocalHealth(settings.health_max)
+        self.alarms = Alarms(effects, settings.probe_timeout, self.health.worse)
         self.clock = SteadyClock(settings.probe_period, self.health.worse, self.alarms.rearm)
         self.alarms.follow(self.clock)
         self.horizon = Horizon(self.clock)
@@ -217,7 +217,8 @@ class Core:
         if claim.name == self.me:
             return self._claim_about_me(src, claim, now)
         known = self.table.record(claim.name)
-        if known is claim:
+        if known == claim:
+            self.rumours.states.echo(claim.name)
             return ""
         if known is not None and not supersedes(claim, known):
             return self._old_claim(src, known, claim, now, source, spread)

@@ -246,9 +246,9 @@ class Membership(OverlayProtocol):
 
     def _on_link_lost(self, lost: LinkLost, now: float) -> None:
         core = self._core
-        core.partners.link_lost(lost.peer)
+        was_open = core.partners.link_lost(lost.peer)
         if not core.silent and lost.peer in core.table and lost.peer != core.me:
-            self._prober.verify(lost.peer, core.clock.read(now), abrupt=True)
+            self._prober.link_lost(lost.peer, lost.closed, was_open, core.clock.read(now))
 
     def _on_peer_met(self, met: PeerMet, now: float) -> None:
         if met.peer not in self._core.table and met.zone in ("", self._core.zone):
@@ -267,7 +267,7 @@ class Membership(OverlayProtocol):
         if core.silent:
             return
         steady = core.clock.read(now)
-        if not core.alarms.rings(key):
+        if not core.alarms.rings(key, judges=isinstance(key, tuple)):
             return
         if key == PROBE:
             self._prober.on_probe_alarm(steady)

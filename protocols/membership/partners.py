@@ -35,10 +35,11 @@ class Partners(Watcher):
         if peer in self._table:
             self._adopt(peer)
 
-    def link_lost(self, peer: NodeId) -> None:
-        """It broke: another one is a better partner until it is open again."""
-        self._linked.pop(peer, None)
+    def link_lost(self, peer: NodeId) -> bool:
+        """It broke: another one is a better partner until it is open again. Whether it was open."""
+        was_open = self._linked.pop(peer, 0) is None
         self._leave(peer)
+        return was_open
 
     def member_present(self, record: Record, now: float) -> None:
         """Whoever linked before it was known to be a member."""
@@ -78,7 +79,10 @@ class Partners(Watcher):
         """Up to `count` different partners; where they are too few, any other members too."""
         if len(self._table) - 1 <= self._limit:
             return self._table.draw(self._rng, count, *besides)
-        drawn = draw_from(self._partners, self._rng, count, besides)
+        # While I have few partners, most are drawn from all members, and become partners: else
+        # the contacts of a zone, whom everybody met first, would get most of what it sends.
+        share = min(count, 2 * count * len(self._partners) // self._limit)
+        drawn = draw_from(self._partners, self._rng, share, besides)
         if len(drawn) < count:
             drawn += self._table.draw(self._rng, count - len(drawn), *besides, *drawn)
         return drawn

@@ -18,6 +18,7 @@ WAIT = "wait"  # ("wait", sequence): no answer to a probe so far
 RELAY = "relay"  # ("relay", sequence): no answer to a ping for somebody else
 MAX_RELAYS = 256  # pings under way for others: more means that somebody floods us
 CROWD = 8  # asked through helpers at once on a hint; more means that the network broke, not they
+DEAF = 3  # times that others are asked for help if no helper reports at all; then I accuse
 JITTER = 0.1  # of the period, so that the probes of a zone never march in step
 CALM_AFTER = 10.0  # s without news; then partners are asked seldom, and share a tick with the ring
 CALM_TURNS = 3  # periods from one partner to the next, in a calm zone
@@ -30,7 +31,8 @@ class Probe:
     """One question under way."""
 
     __slots__ = (
-        "abrupt", "claim", "direct", "helpers", "life", "repeated", "target", "urgent", "verdict",
+        "abrupt", "claim", "deaf", "direct", "few", "helpers", "life", "repeated", "reports",
+        "target", "urgent", "verdict",
     )  # fmt: skip
 
     def __init__(self, target: NodeId, urgent: bool, abrupt: bool) -> None:
@@ -39,6 +41,9 @@ class Probe:
         self.abrupt = abrupt
         self.repeated = 0.0  # when it was asked again, through helpers too
         self.helpers: list[NodeId] = []  # who did not report yet
+        self.reports = 0  # of helpers that did
+        self.few = False  # one helper is enough: others ask, too
+        self.deaf = 0  # times that none of the helpers did
         self.direct = True  # still in its first stage
         self.life: int | None = None  # which life must answer; None: any
         self.verdict: Verdict | None = None  # whom to tell instead of accusing
@@ -162,6 +167,27 @@ class Prober(Watcher):
         if abrupt:
             self._give_up(under_way, now)
 
+    def link_lost(self, name: NodeId, closed: bool, was_open: bool, now: float) -> None:
+        """A link broke, or an attempt to open one failed: a hint, unless others ask already.
+
+        Then they hear at once that I do not reach it, and it is no question of mine: else all who
+        help would ask others to help them, and a zone try in vain to link with each of its dead.
+        """
+        asked = [number for number, relay in self._relays.items() if relay[2] == name]
+        for number in asked:
+            self._report(number, reached=False, life=0)
+        known = self._core.table.record(name)
+        suspected = known is not None and known.state == State.SUSPECT
+        if was_open or name in self._by_target or not (asked or suspected):
+            self.verify(name, now, abrupt=closed)
+
+    def witness(self, name: NodeId, now: float) -> None:
+        """See for myself what others suspect: there is time, and a suspect may be overloaded."""
+        if name not in self._by_target:
+            probe = Probe(name, urgent=False, abrupt=False)
+            probe.few = True
+            self._begin(probe, now)
+
     def confront(self, name: NodeId, life: int, verdict: Verdict, now: float) -> bool:
         """Ask whether that life of a name still answers; false when it is being asked already."""
         under_way = self._by_target.get(name)
@@ -236,8 +262,13 @@ class Prober(Watcher):
         self._through_helpers += 1
         if repeat:
             core.effects.send(probe.target, Ping(sequence, core.table.digest))
-        helpers = core.partners.draw(core.settings.helpers, probe.target)
-        probe.helpers = helpers
+        self._ask_helpers(sequence, probe)
+
+    def _ask_helpers(self, sequence: int, probe: Probe) -> None:
+        core = self._core
+        count = min(core.settings.helpers, 1) if probe.few else core.settings.helpers
+        helpers = core.partners.draw(count, probe.target, *probe.helpers)
+        probe.helpers += helpers
         probe.repeated = core.clock.steady
         if helpers:
             core.effects.send(helpers, PingRequest(sequence, probe.target))
@@ -257,16 +288,25 @@ class Prober(Watcher):
             self._second_stage(sequence, probe)
 
     def _unanswered(self, sequence: int, probe: Probe, now: float) -> None:
-        self._forget(sequence)
-        self._core.counts.unanswered += 1
         if probe.helpers:  # not even they answer: perhaps it is my fault
             self._core.health.worse()
+            if self._is_deaf(probe):
+                probe.deaf += 1
+                self._ask_helpers(sequence, probe)
+                return
+        self._forget(sequence)
+        self._core.counts.unanswered += 1
         if probe.verdict is not None:
             probe.verdict(False, now)
         elif probe.claim is not None:
             self._core.believe(probe.claim, now)
         else:
             self._core.accuse(probe.target, probe.abrupt, now)
+
+    def _is_deaf(self, probe: Probe) -> bool:
+        """Whether I heard of nobody since I asked, so that it is more likely me than the member."""
+        judged = probe.abrupt or probe.claim is not None or probe.verdict is not None
+        return not judged and not probe.reports and probe.deaf < DEAF
 
     def _forget(self, sequence: int) -> None:
         probe = self._probes.pop(sequence)
@@ -347,6 +387,7 @@ class Prober(Watcher):
         if report.reached:
             self._answered(report.sequence, probe, report.life, now)
             return
+        probe.reports += 1
         probe.helpers.remove(src)
         if not probe.helpers:  # none is left to wait for but the member itself
             settings, health = self._core.settings, self._core.health

@@ -56,6 +56,17 @@ class _Queue(Generic[I]):
             self._entries[key] = (item, entry[1], cost)
             self.bytes += cost - entry[2]
 
+    def echo(self, key: Hashable) -> None:
+        """A peer tells me the same: it goes round without me, so I pass it on once less."""
+        entry = self._entries.get(key)
+        if entry is not None:
+            item, left, cost = entry
+            if left > 1:
+                self._entries[key] = (item, left - 1, cost)
+            else:
+                del self._entries[key]
+                self.bytes -= cost
+
     def take(self, room: int, receivers: int) -> tuple[tuple[I, ...], int]:
         """What fits into `room` bytes, but at least one, and what that takes.
 

@@ -60,7 +60,7 @@ class Suspects(Watcher):
             timeout += SECOND_HAND * core.settings.probe_period
         core.alarms.set((SUSPECT, record.name), max(0.0, since + timeout - now))
         if first and core.me not in record.accusers and self._is_witness(record.name):
-            self._prober.verify(record.name, now)
+            self._prober.witness(record.name, now)
 
     def is_ripe(self, known: Record, now: float) -> bool:
         """Whether it is suspected for so long that others may well have given it up."""

@@ -62,8 +62,10 @@ itself, from whoever sends the stream to its node, up to the message before whic
 there, within the subscription's capacity. So the replay comes once, in order and before the rest,
 and the others neither get it nor wait for it. Each request says what is here, so that loss costs a
 repetition and a new gateway can answer the next one. What leaves the history meanwhile is a Gap of
-that subscription alone. An ordered stream has no handshake: all who want a replay of it recall it,
-and a gateway first fetches what the publisher keeps (`Backfill`). Unordered ones have no replay.
+that subscription alone. A gateway asks for all that is kept, and its Begin tells what of it is
+older than the interest of its zone (`live`): who is new there, and wants no replay, begins after
+that. An ordered stream has no handshake: all who want a replay of it recall it, and a gateway first
+fetches what the publisher keeps (`Backfill`). Unordered ones have no replay.
 
 Ends. A closed publisher says so with its last number, and lingers. A silent receiver is failed and
 told so; it knocks, and goes on where it was if that is still there, else after a Gap; if it says

@@ -283,7 +283,7 @@ class Topics(OverlayProtocol):
         if stream is None:
             self.counts.stray += 1
             return
-        stream.on_begin(src, msg.start, now)
+        stream.on_begin(src, msg.start, now, msg.live)
         self._arrivals.settle(stream, now)
 
     def _on_knock(self, src: NodeId, msg: Knock, now: float) -> None:

@@ -83,6 +83,7 @@ class Begin(Message, frozen=True, tag=115):
     stream: Number
     start: Number
     relay: bool = False
+    live: Number = 0  # where who is new, and wants no replay, begins; 0: at `start`
 
 
 class Data(Message, frozen=True, tag=116):

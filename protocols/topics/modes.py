@@ -8,6 +8,8 @@ from typing import Literal, TypeAlias, get_args
 Reliability: TypeAlias = Literal["unordered", "ordered", "ack", "nack"]
 """How people name a mode."""
 
+_NAMES: tuple[Reliability, ...] = get_args(Reliability)  # once: rows of the traces ask for each
+
 
 class Mode(IntEnum):
     """How people's names travel."""
@@ -20,10 +22,9 @@ class Mode(IntEnum):
 
 def mode_of(reliability: Reliability) -> Mode:
     """The mode of that name."""
-    return Mode(get_args(Reliability).index(reliability))
+    return Mode(_NAMES.index(reliability))
 
 
 def name_of(mode: Mode) -> Reliability:
     """What people call it."""
-    name: Reliability = get_args(Reliability)[mode]
-    return name
+    return _NAMES[mode]

@@ -213,7 +213,9 @@ class Receivers(Stream):
         relation = self.relations.get(seat)
         if relation is None and self.mode is Mode.NACK:
             position = self._since.get(src, self.history.newest)
-            self.core.effects.send(src, Begin(*self.key, self._start_for(position, msg)))
+            start = self._start_for(position, msg)
+            begin = Begin(*self.key, start, live=self._live_for(seat, position, start, msg))
+            self.core.effects.send(src, begin)
             return
         if relation is None:
             self._say_failed(seat, "not offered")
@@ -223,12 +225,14 @@ class Receivers(Stream):
             start = self._start_for(relation.acked, msg)
             relation.receiver = msg.receiver
             relation.begun = start
+            relation.live = self._live_for(seat, relation.acked, start, msg)
             relation.acked = relation.sent = start - 1
             relation.acked_end = self.history.offset(start - 1)
             relation.resent.clear()
             self.ask_by(relation, now + self.core.settings.heartbeat, self.core.settings.heartbeat)
             self.core.effects.emit(SubscriberJoined(self.topic, src, self.key[1], start))
-        self.core.effects.send(src, Begin(*self.key, relation.begun, seat.relay))
+        begin = Begin(*self.key, relation.begun, seat.relay, relation.live)
+        self.core.effects.send(src, begin)
         if self.mode is Mode.ACK:
             self.pump(relation, now)
         else:
@@ -291,6 +295,17 @@ class Receivers(Stream):
             late = next((c.first for c in history if c.sent_at >= msg.amount), history.newest + 1)
             start = min(start, late)
         return start
+
+    def _news_after(self, position: int) -> int:
+        """The first message that is news to who is discovered at `position`."""
+        return position + 1
+
+    def _live_for(self, seat: Seat, position: int, start: int, msg: Accept) -> int:
+        """What a Begin says besides `start`: a gateway fetches more than who is new behind it."""
+        if msg.have or (msg.replay and not seat.relay):
+            return 0
+        live = self._news_after(position)
+        return live if live > start else 0
 
     def on_reject(self, seat: Seat, reason: str, now: float) -> None:
         """A receiver does not want it."""

@@ -120,8 +120,8 @@ class Incoming(Acknowledging):
         accept = Accept(*self.key, self.receiver, have, replay.kind, replay.amount, for_others)
         self.core.effects.send(self.source, accept)
 
-    def on_begin(self, src: NodeId, start: int, now: float) -> None:
-        """Where it begins, or goes on."""
+    def on_begin(self, src: NodeId, start: int, now: float, live: int = 0) -> None:
+        """Where it begins, or goes on; `live`: for who is new, and wants no replay."""
         if src != self.source:
             self.core.counts.stray += 1
             return
@@ -129,20 +129,25 @@ class Incoming(Acknowledging):
         if not self.begun:
             # What is here already counts, though it was sent before we were known there.
             first = self.order.first()
-            self.begin(start if first is None else min(start, first.first), now)
+            start = start if first is None else min(start, first.first)
+            if self.relay is None and not self._replay().kind:
+                start = max(start, live)
+            self.begin(start, now, live=live)
         elif start > self.order.expected:
             self._skip_to(start, "gone", now)
         self._drain(now)
         self._look(now)
 
-    def begin(self, start: int, now: float, had: Collection[Subscription] = ()) -> None:
+    def begin(
+        self, start: int, now: float, had: Collection[Subscription] = (), live: int = 0
+    ) -> None:
         """Its sender says that it begins there, or an earlier life of it, for `had`, ended."""
         start = max(start, 1)
         self.order.expected = start
         self.order.newest = max(self.order.newest, start - 1)
         self._acked = start - 1
         if self.relay is not None:
-            self.relay.begin(start, now)
+            self.relay.begin(start, live, now)
         if self.subscriptions:
             self.core.effects.emit(PublisherAppeared(self.topic, *self.key))
             if self.core.effects.tracing:

@@ -34,6 +34,7 @@ class Relation:
         "flags",
         "heard_at",
         "inherited",
+        "live",
         "lost_at",
         "offer_at",
         "offer_pause",
@@ -57,6 +58,7 @@ class Relation:
         self.inherited = False  # it goes on where another one was that stood for the same
         self.receiver: int | None = None  # its life, once it accepted
         self.begun = 0  # the first message that it was promised
+        self.live = 0  # the first one that is news to who is new behind it; 0: the same
         self.acked = position
         self.acked_end = offset  # of `acked` in the bytes of the stream
         self.sent = position

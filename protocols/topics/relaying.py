@@ -51,6 +51,7 @@ class Relay(Outgoing):
         self.source: Callable[[], NodeId] = str  # who hands it to this node
         self.attached = True  # somebody sends to this node
         self._begun = 0
+        self._live = 0  # the first message that was published since somebody here wants it
         self.backfilled = True  # False: what was published before it began is on its way
 
     def wanted(self) -> dict[Seat, str]:
@@ -68,11 +69,16 @@ class Relay(Outgoing):
             return False
         return self._begun <= msg.have + 1 < self.history.oldest
 
-    def begin(self, start: int, now: float) -> None:
+    def begin(self, start: int, live: int, now: float) -> None:
         """The source says where it begins: those behind can be greeted."""
         self.history.skip_to(start)
         self._begun = start
+        self._live = live
         self.review(now)
+
+    def _news_after(self, position: int) -> int:
+        """What was published before is fetched for those who ask for a replay."""
+        return max(position + 1, self._live)
 
     @property
     def has_room(self) -> bool:

@@ -22,8 +22,11 @@ from protocols.topics.modes import Mode, name_of
 def published(core: Core, key: StreamKey, topic: str, mode: Mode, chunk: Chunk) -> None:
     """A publisher of this node closed a chunk."""
     first, count, size = chunk.first, chunk.count, len(chunk.payload)
-    about = (topic, key[0], key[1], first, count, size, None, None, None, name_of(mode))
-    core.effects.trace(Trace(PUBLISHED, "", *about))
+    origin, stream = key
+    detail = name_of(mode)
+    core.effects.trace(
+        Trace(PUBLISHED, "", topic, origin, stream, first, count, size, None, None, None, detail)
+    )
 
 
 def delivered(
@@ -39,10 +42,13 @@ def delivered(
     kind: Kind = DELIVERED,
 ) -> None:
     """Subscriptions of this node got a chunk; of a relayed stream nobody knows all hops."""
-    known = None if source != key[0] else 0 if via == core.me else hops
-    first, count, size = chunk.first, chunk.count, len(chunk.payload)
-    about = (topic, key[0], key[1], first, count, size, known, None, chunk.sent_at, name_of(mode))
-    core.effects.trace(Trace(kind, via or source, *about))
+    origin, stream = key
+    known = None if source != origin else 0 if via == core.me else hops
+    first, count, size, sent_at = chunk.first, chunk.count, len(chunk.payload), chunk.sent_at
+    peer, detail = via or source, name_of(mode)
+    core.effects.trace(
+        Trace(kind, peer, topic, origin, stream, first, count, size, known, None, sent_at, detail)
+    )
 
 
 def began(core: Core, key: StreamKey, topic: str, source: NodeId, start: int) -> None:

@@ -124,6 +124,7 @@ PRINTED = (
     r"b1: the lowest round trip\n",
     r"roof \{'room': 'attic', 'celsius': 34\.5\}\n",
     r"ada/box \{'ram': 48\}\n\[\{'ram': 40\}\] True\n",
+    r"0 bob\n\{\} True\n",
     r"bob answered after \d+\.\d\d ms\n",
     r"AttributesChanged\(zone='lab', member='ada', keys=\('gpu',\)\)\n\[.*\{'gpu': 4\}.*\]\n",
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ import trio
 from nodes import blocking
 from nodes.peer import Peer
 from nodes.resources import Findings
+from nodes.scenarios.registry import find as find_scenario
+from nodes.stage import play
 from overlay.errors import LocalProtocolError
 from overlay.predicates import PredicateError
 from tests.net.zone import DEADLINE, FEDERATE, Zone, crashing
@@ -40,6 +43,11 @@ async def find_until(peer: Peer, query: str, ids: list[str], **more: Any) -> Fin
         if found.complete and sorted(one.id for one in found) == sorted(ids):
             return found
         await trio.sleep(0.05)
+
+
+def test_a_scenario_holds_over_zeromq() -> None:
+    entry = find_scenario("resources-static")
+    trio.run(partial(play, entry.script, size=entry.nodes, seed=1))
 
 
 @pytest.mark.parametrize("secure", [False, True], ids=["insecure", "secure"])

@@ -165,6 +165,15 @@ def test_members(analysed: Analysed, duck: Any) -> None:
     )
 
 
+def same_ranks(row: dict[str, Any], values: list[int]) -> None:
+    """As many values, and each percentile where it should be."""
+    assert row["count"] == len(values)
+    for name, share in PERCENTILES.items():
+        below = sum(value < row[name] for value in values) / len(values)
+        upto = sum(value <= row[name] for value in values) / len(values)
+        assert below - RANK_ERROR <= share <= upto + RANK_ERROR
+
+
 def test_the_table_and_discovery(analysed: Analysed, duck: Any) -> None:
     operations = {row["operation"]: row for row in analysed.rows("dht")}
     exact = duck.execute(
@@ -172,12 +181,14 @@ def test_the_table_and_discovery(analysed: Analysed, duck: Any) -> None:
     ).fetchall()
     assert {detail for detail, _ in exact} == set(operations)
     for operation, row in operations.items():
-        own = [took for detail, took in exact if detail == operation]
-        assert row["count"] == len(own)
-        for name, share in PERCENTILES.items():
-            below = sum(took < row[name] for took in own) / len(own)
-            upto = sum(took <= row[name] for took in own) / len(own)
-            assert below - RANK_ERROR <= share <= upto + RANK_ERROR
+        same_ranks(row, [took for detail, took in exact if detail == operation])
+    lags = duck.execute(
+        "select copy.time - owner.time from t copy join t owner using (key, stream, value)"
+        " where copy.kind = 'dht-stored' and copy.detail = 'replica'"
+        " and owner.kind = 'dht-stored' and owner.detail = 'owner'"
+    ).fetchall()
+    (lag,) = analysed.rows("dht_lag")
+    same_ranks(lag, [one for (one,) in lags])
     discovered = {row["node"]: row["total"] for row in analysed.rows("discovery_requests")}
     assert discovered == asked(
         duck, "select node, duration / 1000 from t where kind = 'discovery-chosen'"

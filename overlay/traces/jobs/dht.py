@@ -19,16 +19,16 @@ OWNER = "owner"
 
 
 def _operations(rows: DataFrame, _nodes: DataFrame) -> DataFrame:
-    timed = of_kinds(rows, DHT_DONE.name, DHT_STORED.name).where(F.col("duration").isNotNull())
+    timed = of_kinds(rows, DHT_DONE.name).where(F.col("duration").isNotNull())
     hops = F.coalesce("hops", F.lit(0)) * F.col("weight")
-    return timed.groupBy("run", "kind", "detail", bin_of("duration").alias("bin")).agg(
+    return timed.groupBy("run", "detail", bin_of("duration").alias("bin")).agg(
         *bins("duration", F.col("weight").cast("bigint")), F.sum(hops).alias("hops")
     )
 
 
 OPERATIONS = Digest(
     "dht_operations",
-    f"run string, kind string, detail string, {BIN_COLUMNS}, hops bigint",
+    f"run string, detail string, {BIN_COLUMNS}, hops bigint",
     _operations,
 )
 
@@ -52,8 +52,29 @@ LOADS = Digest(
 )
 
 
+def _versions(rows: DataFrame, _nodes: DataFrame) -> DataFrame:
+    """When the owner stored a version, and when others did; their rows are in other files."""
+    by_owner = F.col("detail") == OWNER
+    copy = F.struct(F.col("detail").alias("role"), "time")
+    return (
+        of_kinds(rows, DHT_STORED.name)
+        .groupBy("run", F.xxhash64("key", "stream", "value").alias("version"))
+        .agg(
+            F.min(F.when(by_owner, F.col("time"))).alias("stored"),
+            F.collect_list(F.when(~by_owner, copy)).alias("copies"),
+        )
+    )
+
+
+VERSIONS = Digest(
+    "dht_versions",
+    "run string, version bigint, stored bigint, copies array<struct<role: string, time: bigint>>",
+    _versions,
+)
+
+
 def _lookups(digests: Digests) -> DataFrame:
-    digest = digests[OPERATIONS.name].where(F.col("kind") == DHT_DONE.name)
+    digest = digests[OPERATIONS.name]
     key = ["run", "detail"]
     hops = digest.groupBy(*key).agg((F.sum("hops") / F.sum("n")).alias("hops"))
     return (
@@ -80,12 +101,17 @@ def _balance(digests: Digests) -> DataFrame:
 
 
 def _lag(digests: Digests) -> DataFrame:
-    digest = digests[OPERATIONS.name].where(F.col("kind") == DHT_STORED.name)
-    return (
-        percentiles(digest.where(F.col("detail") != OWNER), ["run", "detail"])
-        .withColumn("role", F.col("detail"))
-        .orderBy("run", "role")
+    """A copy whose owner left no row (it died, or its row was dropped) has no lag."""
+    whole = (
+        digests[VERSIONS.name]
+        .groupBy("run", "version")
+        .agg(F.min("stored").alias("stored"), F.flatten(F.collect_list("copies")).alias("copies"))
+        .where(F.col("stored").isNotNull())
+        .select("run", "stored", F.explode("copies").alias("copy"))
     )
+    lags = whole.select("run", "copy.role", (F.col("copy.time") - F.col("stored")).alias("lag"))
+    binned = lags.groupBy("run", "role", bin_of("lag").alias("bin")).agg(*bins("lag", F.lit(1)))
+    return percentiles(binned, ["run", "role"]).orderBy("run", "role")
 
 
 _TIMES = (
@@ -95,7 +121,7 @@ _TIMES = (
 
 dht = Job(
     "dht",
-    (OPERATIONS, LOADS),
+    (OPERATIONS, LOADS, VERSIONS),
     (
         Table(
             "dht",
@@ -113,7 +139,7 @@ dht = Job(
         Table(
             "dht_lag",
             f"run string, role string, {_TIMES}",
-            "how long (µs) after the owner a replica was stored",
+            "how long (µs) after the owner others stored the same version, by overlay time",
             _lag,
         ),
     ),

@@ -47,6 +47,11 @@ class Plan(msgspec.Struct, frozen=True, dict=True):
         """Rows of each node about the table."""
         return max(5, int(0.05 * self.rows / self.nodes))
 
+    @cached_property
+    def writes(self) -> int:
+        """Versions that each node stored first; one other node stored each later."""
+        return max(5, self.lookups // 2)
+
     def publisher(self, topic: int) -> int:
         """Number of the node that publishes to a topic."""
         return topic % self.nodes
@@ -118,6 +123,7 @@ class Answers(msgspec.Struct):
     suspected_wrongly: dict[str, int] = {}
     lookups: dict[str, int] = {}  # by operation
     keys: dict[str, int] = {}  # held by each node as owner
+    lags: dict[str, list[int]] = {}  # of copies at each node, µs: least, most and sum
     discoveries: dict[str, list[float]] = {}  # by node: total ms, waiting ms
     finds: dict[str, float] = {}  # by node: total ms of its request for resources
     busy: str = ""

@@ -22,6 +22,7 @@ FIRST_FAULT = 10  # batch
 SUSPICIONS = 3  # of the slandered one
 DISCOVERIES = 3  # nodes that looked for a broker
 JUMP = 3_600_000_000  # µs
+WRITES = 1  # of the seeds of a node, that of its writes
 MESSAGES = (
     *(("membership", "Ping"), ("membership", "Ack"), ("membership", "News")),
     *(("topics", "Batch"), ("topics", "Acks"), ("routing", "Step")),
@@ -272,20 +273,38 @@ class _Node:
                 duration=rng.lognormal(np.log(3_000), 0.4, many).astype(np.int64),
             )
             self._answers.lookups[f"{self._name} {operation}"] = many
-        self._rows.add(
-            size,
-            protocol="dht",
-            kind=kinds.DHT_STORED.name,
-            detail="replica",
-            time=np.sort(rng.integers(BEGIN + 1_000_000, self._end, size)),
-            duration=rng.lognormal(np.log(900), 0.3, size).astype(np.int64),
-        )
+        self._store()
         keys = 1_000 + 10 * self._number
         loads = {"protocol": "dht", "kind": kinds.DHT_LOAD.name, "detail": "owner"}
         for turn, held in enumerate((keys // 2, keys)):
             at = BEGIN + 5_000_000 * (turn + 1)
             self._rows.add(1, **loads, count=held, bytes=100 * held, time=at)
         self._answers.keys[self._name] = keys
+
+    def _store(self) -> None:
+        """Writes of this node, and copies of those of the node before it, each once."""
+        plan, number = self._plan, self._number
+        before = (number - 1) % plan.nodes
+        for owner, role in ((number, "owner"), (before, "replica")):
+            times, lags = self._writes(owner)
+            self._rows.add(
+                plan.writes,
+                protocol="dht",
+                kind=kinds.DHT_STORED.name,
+                detail=role,
+                key=f"{owner:08x}",
+                stream=1,
+                value=np.arange(plan.writes, dtype=np.float64),
+                time=times + (lags if role == "replica" else 0),
+            )
+        self._answers.lags[self._name] = [int(lags.min()), int(lags.max()), int(lags.sum())]
+
+    def _writes(self, owner: int) -> tuple[np.ndarray, np.ndarray]:
+        """When a node stored its writes, and how much later the next one did; known to both."""
+        plan = self._plan
+        rng = np.random.default_rng([plan.seed, owner, WRITES])
+        times = np.sort(rng.integers(BEGIN + 1_000_000, plan.crash_at - 1_000_000, plan.writes))
+        return times, rng.lognormal(np.log(900), 0.3, plan.writes).astype(np.int64)
 
     def _discover(self) -> None:
         begin = BEGIN + 2_000_000

@@ -38,6 +38,27 @@ def test_a_put_leaves_its_rows() -> None:
     assert rows_of_a_put(Level.OFF) == []
 
 
+def test_owner_and_replica_name_a_version_alike() -> None:
+    rows = []
+    owner, replica = Node(FIRST), Node(LAST)
+    for node in (owner, replica):
+        node.effects.tracing = Level.MESSAGES
+    owner.lead()
+    owner.ask(Operation(Kind.PUT, b"k", b"v"))
+    owner.end_tick()
+    message = next(one.msg for one in owner.sent if isinstance(one, Send))
+    assert isinstance(message, Accept)
+    replica.take(FIRST, message)
+    replica.end_tick()
+    for node in (owner, replica):
+        rows += [one.record for one in node.sent if isinstance(one, Traced)]
+    versions = [(row.detail, row.key, row.stream, row.value) for row in rows if row.value]
+    (of_owner, of_replica) = versions
+    assert (of_owner[0], of_replica[0]) == ("owner", "replica")
+    assert of_owner[1:] == of_replica[1:]
+    assert of_owner[2] == message.entries[0].ballot
+
+
 def test_what_a_node_holds_is_told_with_its_beat() -> None:
     node = Node(LAST)
     node.effects.tracing = Level.DELIVERY

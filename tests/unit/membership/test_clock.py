@@ -55,6 +55,30 @@ def test_a_clock_set_back_takes_its_alarms_along() -> None:
     assert watched.alarms.rings("ring")
 
 
+def test_an_alarm_that_rings_late_is_put_off_once() -> None:
+    late: list[str] = []
+    effects = RecordingEffects()
+    alarms = Alarms(effects, 0.25, lambda: late.append("late"))
+    clock = SteadyClock(1.0, lambda: None, alarms.rearm)
+    alarms.follow(clock)
+    clock.start(100.0)
+    alarms.set("ring", 0.5)
+    alarms.set("other", 0.4)
+    clock.read(100.8)
+    assert not alarms.rings("ring", judges=True), "what came meanwhile is read first"
+    assert not alarms.rings("other", judges=True)
+    assert late == ["late"], "one fault, however many alarms it delays"
+    assert effects.timers["ring"] == pytest.approx(101.05)
+    alarms.set("news", 0.1)
+    clock.read(101.6)
+    assert alarms.rings("news"), "it judges nobody"
+    clock.read(101.7)
+    assert alarms.rings("ring", judges=True), "once, or a slow node would never find out anything"
+    alarms.set("ring", 0.5)
+    clock.read(102.4)
+    assert alarms.rings("ring", judges=True), "hardly late"
+
+
 def test_alarms_can_be_cancelled_one_and_all() -> None:
     watched = Watched()
     watched.alarms.set("other", 1.0)

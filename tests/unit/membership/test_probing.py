@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from overlay.protocol import LinkLost
+from overlay.protocol import LinkLost, LinkUp
 from protocols.membership.config import MembershipSettings
 from protocols.membership.events import MemberSuspected
 from protocols.membership.machine import Membership
@@ -17,7 +17,7 @@ from protocols.membership.messages import (
     Sync,
     SyncRecords,
 )
-from protocols.membership.probing import CALM_AFTER, CALM_TURNS, CROWD
+from protocols.membership.probing import CALM_AFTER, CALM_TURNS, CROWD, DEAF
 from tests.recording import CancelTimer, Recorded, Send, SetTimer
 from tests.unit.membership.member import (
     ALIVE,
@@ -50,7 +50,8 @@ def probe(member: Member) -> tuple[str, int, list[Recorded]]:
 def fail(member: Member) -> tuple[str, list[Recorded]]:
     """Let a probe end without an answer; whom it accused, and with which effects."""
     target, sequence, _ = probe(member)
-    member.ring(("wait", sequence))
+    for helper in sent(member.ring(("wait", sequence)), PingRequest)[:1]:
+        member.hear(helper.to, IndirectAck(sequence, False))
     return target, member.ring(("wait", sequence))
 
 
@@ -175,6 +176,30 @@ def test_who_hears_from_no_helper_either_doubts_itself() -> None:
     assert member.membership.health == 0
 
 
+def test_who_hears_of_nobody_asks_others_before_it_accuses() -> None:
+    member = Member(*(f"n{number}" for number in range(30)))
+    target, sequence, _ = probe(member)
+    asked = {one.to for one in sent(member.ring(("wait", sequence)), PingRequest)}
+    for turn in range(DEAF):
+        effects = member.ring(("wait", sequence))
+        asked |= {one.to for one in sent(effects, PingRequest)}
+        assert len(asked) == (turn + 2) * LAN.helpers, "others each time"
+        assert member.membership.health == turn + 1
+        assert member.view(target).state == ALIVE
+    member.ring(("wait", sequence))
+    assert member.view(target).state == SUSPECT, "all of them may really be gone"
+
+
+def test_a_late_report_shows_that_only_i_am_slow() -> None:
+    member = Member(*(f"n{number}" for number in range(30)))
+    target, sequence, _ = probe(member)
+    (first, *_) = sent(member.ring(("wait", sequence)), PingRequest)
+    member.ring(("wait", sequence))
+    member.hear(first.to, IndirectAck(sequence, True, 1))
+    assert ("wait", sequence) not in member.effects.timers
+    assert member.view(target).state == ALIVE
+
+
 def test_a_ping_is_answered_with_this_life_and_news() -> None:
     member = Member("a")
     effects = member.hear("a", Ping(7, digest(member)))
@@ -264,6 +289,42 @@ def test_a_lost_link_makes_a_probe_under_way_urgent() -> None:
     effects = member.tell(LinkLost(target))
     assert sent(effects, Ping) == [(target, Ping(sequence, digest(member)))]
     assert len(sent(effects, PingRequest)) == LAN.helpers
+
+
+def test_a_helper_that_is_refused_says_so_at_once_and_asks_nobody_itself() -> None:
+    member = Member(*"abcdefgh")
+    (ping,) = sent(member.hear("b", PingRequest(40, "a")), Ping)
+    effects = member.tell(LinkLost("a", "no connection"))
+    assert sent(effects, IndirectAck) == [("b", IndirectAck(40, False))]
+    assert sent(effects, PingRequest) == sent(effects, Ping) == []
+    assert isinstance(ping.msg, Ping)
+    assert ("relay", ping.msg.sequence) not in member.effects.timers
+
+
+def test_a_helper_whose_own_link_breaks_has_a_question_of_its_own() -> None:
+    member = Member(*"abcdefgh")
+    member.tell(LinkUp("a"))
+    member.hear("b", PingRequest(40, "a"))
+    assert len(sent(member.tell(LinkLost("a")), PingRequest)) == LAN.helpers
+
+
+def test_an_attempt_to_reach_a_suspect_that_fails_is_no_news() -> None:
+    member = Member(*"abcdefgh")
+    member.hear("b", Gossip((record("a", SUSPECT, accusers=("b",)),)))
+    while ("wait", 1) in member.effects.timers:  # it may be a witness
+        member.ring(("wait", 1))
+    assert sent(member.tell(LinkLost("a", "no connection")), PingRequest) == []
+
+
+def test_a_link_that_was_not_answered_in_time_makes_no_suspicion_short() -> None:
+    member = Member(*"abcdefgh")
+    effects = member.tell(LinkLost("a", "no answer in time", closed=False))
+    (ping,) = sent(effects, Ping)
+    assert isinstance(ping.msg, Ping)
+    for helper in sent(effects, PingRequest)[:1]:
+        member.hear(helper.to, IndirectAck(ping.msg.sequence, False))
+    member.ring(("wait", ping.msg.sequence))
+    assert member.view("a") == record("a", SUSPECT, accusers=("me",), abrupt=False)
 
 
 def lose_links(member: Member, names: list[str]) -> dict[str, int]:

@@ -50,6 +50,18 @@ def test_what_is_corrected_on_its_way_is_passed_on_as_often_as_the_original() ->
     assert not rumours, "nothing was on its way"
 
 
+def test_what_others_tell_me_is_passed_on_once_less_for_each_of_them() -> None:
+    rumours, _ = make()
+    rumours.states.push("a", record("a"), 3)
+    rumours.states.echo("a")
+    rumours.states.echo("b")
+    assert [rumours.take(1000)[0] for _ in range(3)] == [(record("a"),), (record("a"),), ()]
+    rumours.states.push("a", record("a"), 1)
+    rumours.states.echo("a")
+    assert not rumours
+    assert rumours.states.bytes == 0
+
+
 def test_a_wave_of_joins_leaves_half_of_each_packet_to_attributes() -> None:
     rumours, _ = make()
     for number in range(100):

@@ -18,7 +18,7 @@ from overlay.net.link import Link, State
 from overlay.net.links import Links
 from overlay.net.trust import OpenTrust
 from overlay.protocol import Event, LinkLost
-from overlay.wire.frames import FRAMEWORK_MESSAGES, Hello, Welcome
+from overlay.wire.frames import FRAMEWORK_MESSAGES, Goodbye, Hello, Welcome
 from overlay.wire.sizes import Sizes
 
 NOW = 1000.0
@@ -106,7 +106,7 @@ def test_a_peer_is_lost_once_no_address_answers_and_only_once(desk: Desk, link: 
     for _ in range(4):
         desk.attempt(link)
         link.fail("no answer", NOW)
-    assert desk.news == [LinkLost("ada", "no answer")]
+    assert desk.news == [LinkLost("ada", "no answer", closed=False)]
 
 
 def test_what_answered_is_first_when_the_link_breaks_and_opens_anew(desk: Desk, link: Link) -> None:
@@ -142,3 +142,25 @@ def test_a_call_of_a_peer_that_nobody_wrote_to_opens_nothing(desk: Desk) -> None
     desk.links.heard_from("bob", desk.east.host)
     assert "bob" not in desk.links.by_name
     assert desk.links.endpoints_of("bob") == (desk.east, desk.west)
+
+
+def test_what_waits_for_one_who_is_dead_is_dropped_and_nobody_tries_to_reach_it(
+    desk: Desk, link: Link
+) -> None:
+    link.writer.put("", Goodbye(idle=False))
+    desk.links.give_up("ada")
+    desk.links.give_up("eve")
+    assert desk.links.by_name == {"ada": link}, "not in the middle of a tick"
+    desk.links.sweep(NOW)
+    assert desk.links.by_name == {}
+    assert desk.links.counts["frames undelivered"] == 1
+    assert link.endpoint is not None
+    assert link.state is State.WAITING
+
+
+def test_an_open_link_to_one_who_is_held_to_be_dead_stays(desk: Desk, link: Link) -> None:
+    desk.welcome(link)
+    desk.links.give_up("ada")
+    desk.links.sweep(NOW)
+    assert desk.links.by_name == {"ada": link}
+    assert link.state is State.OPEN

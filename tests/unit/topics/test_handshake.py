@@ -43,6 +43,7 @@ from tests.unit.topics.node import (
     events,
     offer,
     pack,
+    read,
     sends,
 )
 
@@ -227,6 +228,19 @@ def test_an_offer_is_accepted_and_begins() -> None:
     node.now = 2.0
     assert node.receive("pub", offer()) == [Send("pub", accept_of(node, have=2))]
     assert node.receive("pub", Begin("pub", STREAM, 3)) == []
+
+
+@pytest.mark.parametrize(("replay", "got"), [(None, [b"3"]), (Replay.last(5), [b"1", b"2", b"3"])])
+def test_what_a_gateway_fetched_is_for_who_wants_a_replay(
+    replay: Replay | None, got: list[bytes]
+) -> None:
+    node = TopicsNode("gate")
+    one = node.subscribe(replay=replay)
+    node.receive("gate", offer())
+    node.receive("gate", Begin("pub", STREAM, 1, live=3), data(1, b"1", b"2"), data(3, b"3"))
+    assert read(one) == got
+    (ack,) = sends(node.pass_time(0.06), Ack)
+    assert ack.msg.upto == 3  # type: ignore[attr-defined]
 
 
 def test_data_before_begin_is_answered_by_another_accept() -> None:

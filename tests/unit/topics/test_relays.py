@@ -112,6 +112,36 @@ def test_into_the_zone_chunks_go_to_its_members() -> None:
     assert sorted(sends(done)) == [Send("b", data(1, b"1")), Send("c", data(1, b"1"))]
 
 
+def test_what_was_fetched_for_replays_is_no_news_to_who_is_new() -> None:
+    node = gateway()
+    node.says("b", TOPIC)
+    node.receive("fg", offer(relay=True))
+    node.receive("fg", Begin(*KEY, 1, relay=True, live=4))
+    done = node.receive("b", Accept(*KEY, LIFE, 0))
+    assert sends(done, Begin) == [Send("b", Begin(*KEY, 1, live=4))]
+    node.receive("fg", data(1, b"1", b"2", flags=RELAY))
+    assert acked(node.receive("b", Ack(*KEY, LIFE, 3)) + node.pass_time(0.06), "fg") == [2]
+    node.says("c", TOPIC)
+    done = node.receive("c", Accept(*KEY, LIFE, 0))
+    assert sends(done, Begin) == [Send("c", Begin(*KEY, 3, live=4))]
+    node.says("d", TOPIC)
+    done = node.receive("d", Accept(*KEY, LIFE, 0, REPLAY_ALL))
+    assert [one.msg.live for one in sends(done, Begin)] == [0]  # type: ignore[attr-defined]
+
+
+def test_a_publisher_tells_the_gateway_since_when_its_zone_is_interested() -> None:
+    node = TopicsNode("gate")
+    out = node.publisher(keep=10)
+    node.put(out, b"1", b"2")
+    node.book.gateway = "gate"
+    node.hear(GatewaysChanged(TOPIC))
+    accept = Accept(*out.key, LIFE, 0, REPLAY_ALL, 0.0, True)
+    begin = Send("gate", Begin(*out.key, 1, relay=True, live=3))
+    assert sends(node.receive("gate", accept), Begin) == [begin]
+    node.put(out, b"3")
+    assert sends(node.receive("gate", accept), Begin) == [begin], "the same when it is repeated"
+
+
 def test_only_what_all_behind_have_is_acknowledged() -> None:
     node = inward("b", "c")
     node.receive("fg", data(1, b"1", flags=RELAY), data(2, b"2", flags=RELAY))

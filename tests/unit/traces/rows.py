@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from overlay.host import Host
-from overlay.traces.rows import NodeTraces, Place, Row, RowBuffer
+from overlay.traces.rows import WIDTH, NodeTraces, Place, RowBuffer, Rows
 from overlay.tracing import Level, Trace
 from overlay.tracing.kinds import DELIVERED
 
@@ -88,10 +88,11 @@ class Taken(NamedTuple):
 
 def fetched(buffer: RowBuffer) -> list[Taken]:
     """All rows that wait."""
-    return [Taken(*row) for row in buffer.fetch(buffer.capacity + 1)]
+    values = buffer.fetch(buffer.capacity + 1)
+    return [Taken(*values[at : at + WIDTH]) for at in range(0, len(values), WIDTH)]
 
 
-def rows_of(records: Sequence[Trace], at: float = START) -> list[Row]:
+def rows_of(records: Sequence[Trace], at: float = START) -> Rows:
     """Rows as a node takes them."""
     buffer = RowBuffer(len(records) + 1, never_woken)
     traces = node_traces(buffer, clock=Clock(at))

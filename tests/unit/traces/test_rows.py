@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 from overlay.traces.columns import record_batch
 from overlay.traces.rows import RowBuffer
 from overlay.tracing import Level, Trace
@@ -105,3 +107,23 @@ def test_what_does_not_apply_is_null() -> None:
         *("scope", "message", "topic", "origin", "stream", "first", "bytes", "hops", "duration"),
         *("detail", "key", "value", "offset", "clock_error"),
     }
+
+
+def test_rows_of_many_heads_keep_their_words_and_their_order() -> None:
+    rows = [
+        Trace(SENT, f"peer-{number % 7}", count=number, bytes=number) for number in range(1, 5000)
+    ]
+    found = record_batch(rows_of(rows), lambda _pause: None)
+    assert found.column("peer").to_pylist() == [row.peer for row in rows]
+    assert found.column("count").to_pylist() == [row.count for row in rows]
+
+
+def test_rows_that_wait_are_nothing_for_the_garbage_collector() -> None:
+    buffer = RowBuffer(10_000, never_woken)
+    traces = node_traces(buffer)
+    gc.collect()
+    before = len(gc.get_objects())
+    for number in range(1000):
+        traces.take("topics", "", delivery(number))
+    assert len(buffer) == 1000
+    assert len(gc.get_objects()) - before < 50

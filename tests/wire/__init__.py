@@ -1,0 +1,1 @@
+"""The wire as strangers see it: test vectors, and a peer that imports nothing of ours."""
