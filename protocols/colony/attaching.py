@@ -186,6 +186,7 @@ class Attachment:
         self._rtt = 0.0
         self._number = 0
         self._home_at = now + core.settings.home_every
+        core.tracer.leader(src, "found", len(core.path))
         core.effects.emit(LeaderFound(src, core.path))
         self._learn_places(msg)
         self._path_changed(now)
@@ -322,6 +323,7 @@ class Attachment:
         core.unsettled = now + core.settings.lease
         core.timers.cancel(BEAT)
         core.timers.cancel(LOST)
+        core.tracer.leader(leader, reason, 0)
         core.effects.emit(LeaderLost(leader, reason))
         self._path_changed(now)
         self.on_lost(leader, now)

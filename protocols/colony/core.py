@@ -13,6 +13,7 @@ from protocols.colony.config import ColonySettings
 from protocols.colony.counts import ColonyCounts
 from protocols.colony.interface import Card
 from protocols.colony.table import RoutingTable
+from protocols.colony.tracing import Tracer
 
 
 class Core:
@@ -32,6 +33,7 @@ class Core:
         self.settings = settings
         self.card = card
         self.counts = ColonyCounts()
+        self.tracer = Tracer(me, effects)
         self.timers = Timetable(effects)
         self.table = RoutingTable()
         self.leads = False

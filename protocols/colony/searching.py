@@ -58,6 +58,7 @@ class Searcher:
         """Lines 2 to 11."""
         core = self._core
         core.counts.requests += 1
+        core.tracer.handled(msg.client.name, msg.id, src, len(msg.wants), msg.hops)
         known = src == core.me or core.is_above(src) or src in core.table.children
         if not known and not recovered:
             core.counts.strangers += 1
