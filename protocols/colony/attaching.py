@@ -24,6 +24,7 @@ BEAT = "beat"
 LOGIN = "login"  # the answer to a LogIn is overdue, or a pause is over
 LOST = "lost"  # nothing was heard of the leader
 UNKNOWN = "unknown here"  # a leader's word to who is not in its table: log in again
+MOST_OTHERS = 32  # leaders to turn to; those told last are kept
 LOGIN_TRIES = 3  # within `login_within`: one may be lost
 CYCLE = "that would close a cycle of leaders"
 
@@ -72,7 +73,10 @@ class Attachment:
         """Turn to these, too, when no other leader is left."""
         for leader in leaders:
             if leader != self._core.me:
+                self.others.pop(leader, None)
                 self.others[leader] = None
+                if len(self.others) > MOST_OTHERS:
+                    del self.others[next(iter(self.others))]
         if self.is_seeking and not self._core.pending:
             self._seek(self._candidates(), now)
 

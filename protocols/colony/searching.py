@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import TypeAlias
 
 from overlay.errors import InvariantViolation
@@ -25,6 +25,7 @@ from protocols.colony.messages import (
 from protocols.colony.selecting import select
 
 EXPIRE = "expire"  # the earliest end of somebody's time, or of a request's
+ENDED_DEADLINES = 4096  # of requests that ended in time, which may stay until they would be due
 HEADROOM = 0.95  # of an asked peer's time that it is told: its last answer has to travel
 
 Lists: TypeAlias = tuple[list[Acceptance], list[int]]
@@ -73,7 +74,8 @@ class Searcher:
                 core.counts.overloaded += 1
                 self._reject(src, msg, [want.index for want in msg.wants], now)
                 return
-            search = self._searches[key] = Search(key, msg, now + msg.within, recovered)
+            until = now + min(msg.within, core.settings.longest)
+            search = self._searches[key] = Search(key, msg, until, recovered)
             self._push(search.until, key, "")
         if msg.serial and src != core.me:
             search.kept[self._keeper.keep(src, msg)] = None
@@ -361,7 +363,11 @@ class Searcher:
 
     def _push(self, at: float, key: Key, peer: NodeId) -> None:
         self._pushed += 1
-        heappush(self._deadlines, (at, self._pushed, key, peer))
+        deadlines = self._deadlines
+        if len(deadlines) > ENDED_DEADLINES + 8 * len(self._searches):
+            deadlines[:] = [one for one in deadlines if one[2] in self._searches]
+            heapify(deadlines)
+        heappush(deadlines, (at, self._pushed, key, peer))
         if not self._armed or at < self._armed:
             self._armed = at
             self._core.timers.set(EXPIRE, at)

@@ -228,3 +228,9 @@ def test_expelled_and_not_taken_again_for_a_while() -> None:
     assert boss.individuals() == []
     with pytest.raises(LocalProtocolError, match="no individual"):
         community.world.call(boss.expel, "c")
+
+
+def test_leaders_that_were_told_are_few() -> None:
+    unit = Unit("c")
+    unit.machine.learn_leaders([f"p{number}" for number in range(50)], 0.0)
+    assert len(unit.machine._attachment.others) == 32
