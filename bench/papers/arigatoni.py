@@ -23,15 +23,16 @@ def evaluate(paper: Paper, folder: Path, *, quick: bool) -> list[Finding]:
     falls = fmean(one.busiest for one in loads[AT_MOST])
     falls /= fmean(one.busiest for one in loads[AT_LEAST])
     crossing = takes_over(loads)
-    alpha, others = paper.settings["acceptance"], paper.settings["brokers"] - 1
-    full = 100 * (1 - (1 - alpha * AT_SERVED) ** others)
+    refused = 1 - paper.settings["acceptance"] * AT_SERVED
+    full, but_own = (100 * (1 - refused ** (paper.settings["brokers"] - own)) for own in (0, 1))
     return [
         paper.found("average-load", fmean(average), _spread(paper, "average-load", average)),
         paper.found("busiest", fmean(busiest), _spread(paper, "busiest", busiest)),
         paper.found(
             "served",
             100 * served,
-            f"{paper.claims['served'].why}; full retry would give {full:.1f} %",
+            f"full retry gives {full:.1f} %, and {but_own:.1f} % where nobody asks its own agent;"
+            f" {paper.claims['served'].why}",
         ),
         paper.found("takes-over", 100 * crossing if crossing is not None else None),
         paper.found("maximum-falls", falls),

@@ -39,7 +39,7 @@ class Attachment:
         self.on_found: tuple[Callable[[float], None], ...] = ()
         self.home: NodeId = ""  # the leader that this unit was told to have
         self.others: dict[NodeId, None] = {}  # more that it was told of
-        self._serial = 0  # of that LogIn
+        self._serial = 0  # of the LogIn under way
         self._tries = 0
         self._queue: list[NodeId] = []  # whom it asks next
         self._pause = 0.0
