@@ -42,6 +42,7 @@ class Core:
         self.path: tuple[NodeId, ...] = ()  # the leader, its leader, …, the root
         self.above: tuple[str, ...] = ()  # where the leader is reached
         self.unsettled = 0.0  # until then individuals or a leader that were lost may return
+        self.forming = 0.0  # until then a colony that has just begun may have its first individuals
         self._within: deque[Callable[[float], None]] = deque()
         # A random start, so that a reply to an earlier life of this node matches nothing.
         self._next = 1 + rng.getrandbits(48)

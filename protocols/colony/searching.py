@@ -45,6 +45,7 @@ class Searcher:
         self._searches: dict[Key, Search] = {}
         self._ended: dict[Key, int] = {}  # which wants of searches that are over, as bits
         self._deadlines: list[tuple[float, int, Key, NodeId]] = []  # empty name: the request's own
+        self._waiting = 0  # hunts that wait for who may come
         self._pushed = 0
         self._armed = 0.0  # when the timer rings; 0: it is not set
 
@@ -125,11 +126,12 @@ class Searcher:
         for hunt in hunts:
             if hunt.ended or hunt.pending:
                 continue
-            hunt.waits = False
+            self._wait_no_more(hunt)
             peers = self._select_peers(search, hunt) if left > core.settings.least else ()
             if not peers and self._may_return(search, hunt, now):
                 hunt.waits = True
-                self._push(core.unsettled, search.key, "")
+                self._waiting += 1
+                self._push(self._settles(search), search.key, "")
             elif not peers:
                 self._end(search, hunt)
                 rejected.setdefault(hunt.sender, []).append(hunt.want.index)
@@ -147,12 +149,19 @@ class Searcher:
             self._respond(search, sender, [], indices, now)
 
     def _may_return(self, search: Search, hunt: Hunt, now: float) -> bool:
-        """A reliable want is not rejected while a colony that broke away may come again."""
-        return (
-            bool(search.request.serial)
-            and not hunt.is_satisfied
-            and now < self._core.unsettled < search.until
-        )
+        """Nothing is rejected while the first individuals come; a reliable want also waits while
+        a colony that broke away may come again.
+        """
+        return not hunt.is_satisfied and now < self._settles(search) < search.until
+
+    def _settles(self, search: Search) -> float:
+        core = self._core
+        return max(core.unsettled, core.forming) if search.request.serial else core.forming
+
+    def _wait_no_more(self, hunt: Hunt) -> None:
+        if hunt.waits:
+            hunt.waits = False
+            self._waiting -= 1
 
     def _select_peers(self, search: Search, hunt: Hunt) -> list[NodeId]:
         """Of the own colony, or the leader when nobody there is left; nobody, if it is enough."""
@@ -295,6 +304,7 @@ class Searcher:
     # -- ends -------------------------------------------------------------------------------------
 
     def _end(self, search: Search, hunt: Hunt) -> None:
+        self._wait_no_more(hunt)
         hunt.ended = True
         hunt.pending.clear()
         search.open -= 1
@@ -336,7 +346,9 @@ class Searcher:
                 self._give_up(search, name, now)
 
     def go_on(self, now: float) -> None:
-        """There is a leader again: ask it what waits."""
+        """There is a leader again, or more is offered: ask for what waits."""
+        if not self._waiting:
+            return
         for search in list(self._searches.values()):
             self._go_on(search, now)
 
@@ -425,6 +437,11 @@ class Searcher:
                     raise InvariantViolation(f"{me}: want {hunt.want} of {search.key} waits alone")
                 if any(peer not in hunt.asked or peer == hunt.sender for peer in hunt.pending):
                     raise InvariantViolation(f"{me}: want {hunt.want} went back to its sender")
+        waiting = sum(
+            hunt.waits for search in self._searches.values() for hunt in search.hunts.values()
+        )
+        if waiting != self._waiting:
+            raise InvariantViolation(f"{me}: {self._waiting} wants wait, not {waiting}")
         if self._searches and not self._armed:
             raise InvariantViolation(f"{me}: a request is open without a timer")
         if len(self._searches) > self._core.settings.max_open:
