@@ -10,6 +10,7 @@ from statistics import median, quantiles
 from threading import Timer
 from typing import Any, Self
 
+from bench.dht_peers import beside_others
 from bench.progress import Progress
 from bench.report import Options, Report
 
@@ -118,6 +119,7 @@ def real(report: Report, options: Options) -> None:
         if name in ("gets", "puts"):
             bar = GETS_BAR if name == "gets" else PUTS_BAR
             report.require(f"{what}: 100 under way", case.median, "operations/s", "at least", bar)
+    beside_others(report, options, load)
 
 
 def _latencies(report: Report, before: list[dict[str, Any]], found: list[dict[str, Any]]) -> None:

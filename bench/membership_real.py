@@ -13,6 +13,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -27,28 +28,46 @@ from bench.progress import Progress
 from bench.report import Options, Report
 from nodes.settings import SET_VARIABLE
 
-SIZES = (10, 50, 100)
-QUICK_SIZES = (5,)
+SMALL = (10, 50)
+LARGE = 100
+QUICK_SIZE = 5
 SEEDS = 3  # peers that all others are told to meet
 BUSY = 300.0  # s with both cores busy
 RECONNECTS = 5.0  # s; as long as a removal after a closed connection takes, and more
 WITHIN = {"SIGKILL": 1.0, "SIGSTOP": 6.0}  # s
 
 
+def report_small(report: Report, options: Options) -> None:
+    """Measure small zones, without bars."""
+    if not options.quick:
+        report.take(measure_alone(_measure, options, SMALL))
+
+
 def report_real(report: Report, options: Options) -> None:
-    """Measure all sizes; the largest one also under load."""
-    report.take(measure_alone(_measure, options))
+    """Measure the zone that has to hold the bars."""
+    report.take(measure_alone(_measure, options, (QUICK_SIZE if options.quick else LARGE,)))
 
 
-def _measure(options: Options) -> Report:
-    """The same in a process of its own, which moves into a network of its own."""
-    report = Report("membership", {})
+def report_busy(report: Report, options: Options) -> None:
+    """The same zone, while somebody else takes all cores; other load only makes it harder."""
+    report.take(measure_alone(_measure_busy, options))
+
+
+def _enter(report: Report) -> str:
+    """Move this process into a network of its own; why not, if that cannot be had."""
     obstacle = enter()
     if obstacle:
         report.notes.append(f"bytes with all headers are of the whole machine: {obstacle}")
     else:
         os.environ.pop(SET_VARIABLE, None)  # nobody else is here: beacons are on, as for everybody
-    sizes = QUICK_SIZES if options.quick else SIZES
+    return obstacle
+
+
+def _measure(options: Options, sizes: Sequence[int]) -> Report:
+    """The same in a process of its own, which moves into a network of its own."""
+    report = Report("membership", {})
+    obstacle = _enter(report)
+    judge = sizes != SMALL
     rounds = 1 if options.quick else options.repeats
     progress = Progress("membership, real", len(sizes) * rounds)
     formations: dict[int, list[float]] = {size: [] for size in sizes}
@@ -61,7 +80,7 @@ def _measure(options: Options) -> Report:
                     zone.start()
                     formations[size].append(formation(zone))
                     if number == rounds - 1:
-                        _look_closer(report, zone, peers, options, judge=size == sizes[-1])
+                        _look_closer(report, zone, peers, options, judge=judge)
         if options.peers and obstacle:
             report.notes.append(f"{', '.join(options.peers)} are skipped: {obstacle}")
         else:
@@ -69,15 +88,29 @@ def _measure(options: Options) -> Report:
     for size in sizes:
         name = f"complete views after the last is ready, n = {size}"
         case = report.add(name, "s", formations[size])
-        if size == sizes[-1]:
+        if judge:
             report.require(name, case.median, "s", "at most", 3)
+    return report
+
+
+def _measure_busy(options: Options) -> Report:
+    report = Report("membership", {})
+    _enter(report)
+    size = QUICK_SIZE if options.quick else LARGE
+    progress = Progress("membership, busy", 1)
+    with tempfile.TemporaryDirectory(prefix="overlay-bench-") as folder:
+        progress.step(f"{size} peers")
+        with Processes(OverlayPeers(), Path(folder) / "busy", size, SEEDS) as zone:
+            zone.start()
+            formation(zone)
+            busy(report, zone, 5.0 if options.quick else BUSY)
     return report
 
 
 def _look_closer(
     report: Report, zone: Processes, peers: OverlayPeers, options: Options, *, judge: bool
 ) -> None:
-    """The cost of an idle zone, and failures; with bars, and under load, where they are to hold."""
+    """The cost of an idle zone, and failures; with bars, where they are to hold."""
     idle = add_idle(report, zone, quick=options.quick, sent_by=peers.bytes_sent)
     failures = add_failures(report, zone)
     if not judge:
@@ -91,7 +124,6 @@ def _look_closer(
     removed = reconnecting(zone)
     report.require("removed though it only reconnects", removed, "peers", "at most", 0)
     report.require("others removed meanwhile", zone.false_removals(), "removals", "at most", 0)
-    busy(report, zone, 5.0 if options.quick else BUSY)
 
 
 def reconnecting(zone: Processes) -> int:

@@ -14,6 +14,7 @@ from overlay.ids import NodeId
 from overlay.sim import Constant, NetworkModel, Simulator
 from overlay.sim.faults import Passage, Rule
 from protocols.content import Content, ContentSettings
+from protocols.content.counts import ContentCounts
 from protocols.resources import FindEnded, ModelType, Resources, ResourcesSettings
 from protocols.resources.counts import ResourceCounts
 
@@ -28,7 +29,8 @@ class Metrics(NamedTuple):
     """What the paper measures of one workload (§6.1), and what it takes for granted."""
 
     time: float  # ms, from request to the last result, on average
-    publications: int  # hops of results
+    publications: int  # hops of results, each resource by itself
+    packages: int  # hops of messages with results, as ours travel
     subscriptions: int  # hops of requests
     matchings: int  # of requests with advertisements
     covers_searched: int  # requests compared with those that may cover them
@@ -40,30 +42,27 @@ class Metrics(NamedTuple):
 class Work(Rule):
     """What a broker sends leaves it once all it has done so far would be done.
 
-    A broker in the simulator computes at once. Here it is a server with a queue: what it counted
+    A broker in the simulator computes at once. Here it is a server with a queue: what it did
     since it last sent something takes time, after the work before it.
     """
 
-    seconds: dict[str, float]  # of one count of ResourceCounts
-    counts: Callable[[NodeId], ResourceCounts | None]
+    done_by: Callable[[NodeId], float | None]  # seconds of work, in all; None: no broker
     busy_until: dict[NodeId, float] = field(default_factory=dict)
-    done: dict[NodeId, float] = field(default_factory=dict)  # seconds of work, in all
+    charged: dict[NodeId, float] = field(default_factory=dict)
     late: list[float] = field(default_factory=lambda: [0.0])  # of the frame that is asked about
 
     def touches(self, source: NodeId, target: NodeId, now: float, *, datagram: bool) -> bool:
         """What comes from a broker."""
-        counts = self.counts(source)
-        if counts is None:
+        done = self.done_by(source)
+        if done is None:
             return False
-        self.late[0] = self.charge(source, counts, now) - now
+        self.late[0] = self.charge(source, done, now) - now
         return True
 
-    def charge(self, broker: NodeId, counts: ResourceCounts, now: float) -> float:
-        """When the broker has done all that it counted."""
-        total = sum(getattr(counts, name) * each for name, each in self.seconds.items())
-        new = total - self.done.get(broker, 0.0)
-        self.done[broker] = total
-        until = max(now, self.busy_until.get(broker, 0.0)) + new
+    def charge(self, broker: NodeId, done: float, now: float) -> float:
+        """When the broker is through with all its work."""
+        until = max(now, self.busy_until.get(broker, 0.0)) + done - self.charged.get(broker, 0.0)
+        self.charged[broker] = done
         self.busy_until[broker] = until
         return until
 
@@ -90,6 +89,8 @@ class Cluster:
             seed, NetworkModel(latency=Constant(paper["latency"] / 1000)), check_every=0
         )
         self.rng = Random(f"{seed}/cluster")
+        self.latency = paper["latency"] / 1000
+        self.hops = 0  # of messages that are not sent here, but would be
         self.resources = made
         self.items: list[dict[str, int]] = []
         self._update_every = float(paper["update_every"])
@@ -104,25 +105,18 @@ class Cluster:
         self._ended: list[FindEnded] = []
         self._links = _line(self.size, int(paper["routers"]))
         self.brokers = ["b00"] if centralised else list(self._links)
-        work = paper["work"]
-        matching, message = work["matching"] / 1000, work["message"] / 1000
-        self.work = Work(
-            {
-                "matched_advertisements": matching,
-                "matched_covers": matching,
-                "matched_results": work["filtering"] / 1000,
-                "requests_sent": message,
-                "results_sent": message,
-            },
-            self._counts_of,
-        )
+        self._centralised = centralised
+        self._extra: dict[NodeId, float] = {}
+        self._cost = {name: each / 1000 for name, each in paper["work"].items()}
+        self.work = Work(self.done_by)
+        self._counts: dict[NodeId, tuple[ResourceCounts, ContentCounts]] = {}
         self.sim.faults.add(self.work)
         for name in self.brokers:
             self.sim.add_node(name, self._broker(() if centralised else self._links[name]))
+            host = self.sim.host(name)
+            self._counts[name] = (host.protocol(Resources).counts, host.protocol(Content).counts)
         for number in range(self.size):
-            self.sim.add_node(
-                f"c{number:02}", self._client("b00" if centralised else f"b{number:02}")
-            )
+            self.sim.add_node(f"c{number:02}", self._client(self.broker_of(number)))
         self.sim.run_for(5.0)
 
     def register(self, model: ModelType = ModelType.DYNAMIC) -> None:
@@ -162,6 +156,7 @@ class Cluster:
         return Metrics(
             1000 * fmean(one.duration for one in self._ended),
             grown["results_sent"],
+            grown["result_messages"],
             grown["requests_sent"],
             grown["matched_advertisements"],
             grown["matched_covers"],
@@ -188,13 +183,42 @@ class Cluster:
             for name in self.brokers
         )
 
-    def _counts_of(self, name: NodeId) -> ResourceCounts | None:
-        if name.startswith("c"):
+    def done_by(self, name: NodeId) -> float | None:
+        """The seconds that a broker has worked, by what it counted."""
+        if name not in self._counts:
             return None
-        return self.sim.protocol(name, Resources).counts
+        cost = self._cost
+        counts, routing = self._counts[name]
+        return float(
+            cost["matching"] * counts.matched_advertisements
+            + cost["covering"] * counts.matched_covers
+            + cost["filtering"] * counts.matched_results
+            + cost["message"] * (counts.requests_sent + counts.result_messages + routing.forwarded)
+            + cost["result"] * counts.results_sent
+            + self._extra.get(name, 0.0)
+        )
+
+    def busy(
+        self, broker: NodeId, *, matchings: int = 0, messages: int = 0, results: int = 0
+    ) -> float:
+        """The broker does what it counts nowhere; when it is through with it."""
+        cost = self._cost
+        more = cost["matching"] * matchings + cost["message"] * messages + cost["result"] * results
+        self._extra[broker] = self._extra.get(broker, 0.0) + more
+        done = self.done_by(broker)
+        assert done is not None
+        return self.work.charge(broker, done, self.sim.now)
+
+    def broker_of(self, client: int) -> NodeId:
+        """Whom that client asks."""
+        return "b00" if self._centralised else f"b{client:02}"
 
     def _totals(self) -> dict[str, int]:
-        names = ("results_sent", "requests_sent", "matched_advertisements", "matched_covers")
+        names = (
+            *("results_sent", "result_messages", "requests_sent"),
+            *("matched_advertisements", "matched_covers"),
+        )
+
         machines = [self.sim.protocol(name, Resources) for name in self.sim.nodes]
         return {name: sum(getattr(one.counts, name) for one in machines) for name in names}
 

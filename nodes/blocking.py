@@ -36,7 +36,9 @@ from overlay.errors import LocalProtocolError
 from protocols.topics.subscription import Admit, Replay, anybody
 
 if TYPE_CHECKING:
+    from nodes.resources import Description, Findings, Model, Query
     from nodes.topic_events import PublisherEvent, SubscriptionEvent
+    from overlay.predicates import Value as ResourceValue
     from protocols.membership.attributes import Value
     from protocols.topics.config import TopicConfig
 
@@ -248,6 +250,60 @@ class Peer:
     def dht(self) -> Table:
         """The hash table."""
         return Table(self, self._peer)
+
+    # -- resources --------------------------------------------------------------------------------
+
+    def register(
+        self,
+        name: str,
+        description: Description | None = None,
+        *,
+        values: Mapping[str, ResourceValue] | None = None,
+        lease: float = 0.0,
+    ) -> str:
+        """Let others find a resource, as `peer.resources.register` does; returns its id."""
+
+        async def do() -> str:
+            return self._peer.resources.register(name, description, values=values, lease=lease)
+
+        return self.call(do, timeout=None)
+
+    def update(self, name: str, **values: ResourceValue) -> None:
+        """Change some values of a dynamic resource."""
+
+        async def do() -> None:
+            self._peer.resources.update(name, values)
+
+        self.call(do, timeout=None)
+
+    def unregister(self, name: str) -> None:
+        """Let nobody find it any more."""
+
+        async def do() -> None:
+            self._peer.resources.unregister(name)
+
+        self.call(do, timeout=None)
+
+    def find(
+        self,
+        query: Query,
+        *,
+        limit: int = 0,
+        model: Model = "any",
+        nearest: bool = False,
+        fresh: bool = False,
+        timeout: float | None = None,
+    ) -> Findings:
+        """Resources of all peers that match: what came within `timeout` seconds, see `complete`."""
+
+        async def do() -> Findings:
+            return await self._peer.find(
+                query, limit=limit, model=model, nearest=nearest, fresh=fresh, timeout=timeout
+            )
+
+        return self.call(do, timeout=None)
+
+    # -- topics -----------------------------------------------------------------------------------
 
     def publisher(
         self,

@@ -1,6 +1,7 @@
 """The demo: three zones of four peers each, in processes of their own.
 
-A delegate is killed and replaced. A stream goes to all zones, and a gateway is killed under it.
+Every peer shares its machine, and one finds them all. A delegate is killed and replaced. A stream
+goes to all zones, and a gateway is killed under it.
 Then keys are stored, a whole zone is killed, and all keys are read back.
 """
 
@@ -20,6 +21,7 @@ import msgspec
 import trio
 
 from nodes.control import ask, sockets_of
+from nodes.demo_find import FindReport, find_all
 from nodes.demo_stream import Stream, StreamReport, gateway_among
 from nodes.demo_table import KEYS, Table, TableReport
 from nodes.folders import private_folder
@@ -62,6 +64,7 @@ class DemoReport(msgspec.Struct):
     replacement: str
     replaced: float  # s from the kill until the last witness knew the new delegate
     witnesses: list[Witness]
+    machines: FindReport
     stream: StreamReport
     table: TableReport
     seconds: float
@@ -144,6 +147,7 @@ class Demo:
         before = await self._table("every zone is known", lambda zones: _complete(zones, ZONES))
         formed = time.time() - began
         self._say(f"{len(ZONES)} zones of {SIZE} formed after {formed:.1f} s")
+        machines = await self._find_machines()
 
         victim = before[0]["delegates"][0]
         zone = NAMES[victim]
@@ -198,6 +202,7 @@ class Demo:
             replacement=replacement,
             replaced=replaced - killed_at,
             witnesses=saw,
+            machines=machines,
             stream=stream,
             table=table,
             seconds=time.time() - began,
@@ -221,6 +226,16 @@ class Demo:
             if seeds
             else ("no address was given: they find each other by multicast")
         )
+
+    async def _find_machines(self) -> FindReport:
+        """Find what every peer shares, by one of the first zone."""
+        self._waiting_for("waiting until the machines of all peers are found")
+        try:
+            report = await find_all(sockets_of(self._control, FIRST)[0], FIRST, NAMES)
+        except trio.TooSlowError:
+            raise DemoFailed("the machines of all peers could not be found") from None
+        self._say(report.told())
+        return report
 
     async def _stream(self) -> StreamReport:
         """Publish in the first zone to all others, and kill the gateway of the last one."""
@@ -297,6 +312,7 @@ class Demo:
             ),
             bind=("127.0.0.1:0",),
             keys=str(self._folder / "keys"),
+            share_machine=True,
             events=True,
             json=True,
             trace="" if self._traces is None else "messages",

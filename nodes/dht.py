@@ -170,6 +170,15 @@ class PeerTable:
         """Hear what happens to the table, as `watch_members` does of the zone."""
         return self._node.events(*DHT_EVENTS)
 
+    async def accept_loss(self) -> int:
+        """Give up replicas that are gone for good, where this node can reach no majority.
+
+        What only they had is lost, and so is what they accepted since if they were merely out of
+        reach. Returns for how many shards; run it on each server that survived.
+        """
+        await trio.lowlevel.checkpoint()
+        return self._node.call(self._machine.accept_loss)
+
     async def ready(self) -> None:
         """Wait until the table answers this node, however long it takes to be founded."""
         while True:

@@ -95,6 +95,7 @@ def table_facts(machine: Dht, settings: DhtSettings) -> dict[str, Any]:
         "bytes": sum(shard.shelf.bytes for shard in seated),
         "most_bytes": settings.node_bytes,
         "moving": machine.moving,
+        "without_majority": machine.without_majority,
         "open": machine.open_operations,
         "survives": msgspec.to_builtins(
             survival([shard.group for shard in seated], settings.storage, settings.quorum)

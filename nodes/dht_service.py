@@ -38,7 +38,7 @@ class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class TableService:
-    """Registers `dht`, `dht-watch`, `dht-where` and `dht-stats` with a node's control socket."""
+    """Registers `dht` and its questions (`dht-stats`, …) with a node's control socket."""
 
     def __init__(self, node: Node, table: PeerTable) -> None:
         self._node = node
@@ -47,6 +47,7 @@ class TableService:
         node.control.register("dht-watch", self._watch)
         node.control.register("dht-where", self._where)
         node.control.register("dht-stats", self._stats)
+        node.control.register("dht-accept-loss", self._accept_loss)
 
     def _heading(self) -> dict[str, Any]:
         node = self._node
@@ -55,6 +56,10 @@ class TableService:
     def _stats(self) -> dict[str, Any]:
         settings = self._node.config.section(DhtSettings)
         return self._heading() | table_facts(self._node.protocol(Dht), settings)
+
+    def _accept_loss(self) -> dict[str, Any]:
+        accepted = self._node.call(self._node.protocol(Dht).accept_loss)
+        return self._heading() | {"shards": accepted}
 
     def _where(self, key: str) -> dict[str, Any]:
         return self._heading() | where_facts(self._table.where(bytes.fromhex(key)))

@@ -19,13 +19,18 @@ from nodes.colony_service import ColonyService
 from nodes.content import PeerContent
 from nodes.dht import PeerTable
 from nodes.dht_service import TableService
-from nodes.discovery import Broker, find
+from nodes.discovery import Broker
+from nodes.discovery import find as find_broker
+from nodes.distances import Distances
 from nodes.facts import event_facts, link_facts, member_facts
 from nodes.federation import Federation
+from nodes.machine_share import MachineShare
 from nodes.members import Attributes, Members
 from nodes.node import Node
 from nodes.publishing import TopicPublisher, topic_config
 from nodes.recipes import peer
+from nodes.resources import Findings, Model, PeerResources, Query, ResourceWatch
+from nodes.resources_service import ResourcesService
 from nodes.settings import node_config
 from nodes.subscribing import CAPACITY, Message, TopicListener, TopicSubscription
 from nodes.topic_directory import find_topic
@@ -96,7 +101,8 @@ class Peer:
         self.node = Node(config, self._assemble)
         self.zone: Scope = self.node.zone
         self.refused = ""  # why the zone does not take this node
-        self._recipe = peer(config)
+        distances = Distances(self.node)
+        self._recipe = peer(config, distances.round_trip)
         self._unacked_within = config.section(NetSettings).unacked_within
         self._in_use_since = inf
         self._first_attributes = dict(attributes or {})
@@ -117,6 +123,9 @@ class Peer:
             Shipper(self)
         self.dht = PeerTable(self.node)
         TableService(self.node, self.dht)
+        self.resources = PeerResources(self.node, distances)
+        ResourcesService(self.node, self.resources)
+        MachineShare(self.node, self.resources)
         self.colony = PeerColony(self.node)
         ColonyService(self.node, self.colony)
         self.content = PeerContent(self.node)
@@ -286,7 +295,30 @@ class Peer:
 
     async def discover(self) -> Broker:
         """The nearest broker, by BDNs (`discovery.bdns`), those found last, or multicast."""
-        return await find(self.node)
+        return await find_broker(self.node)
+
+    async def find(
+        self,
+        query: Query,
+        *,
+        limit: int = 0,
+        model: Model = "any",
+        nearest: bool = False,
+        fresh: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109 - brokers must know it, too
+    ) -> Findings:
+        """Resources of all peers that match; its `complete` tells whether all have answered.
+
+        `limit`: so many are enough; `nearest`: the shortest round trip first, as measured now;
+        `fresh`: no values that others were told up to `resources.expiry` ago.
+        """
+        return await self.resources.find(
+            query, limit=limit, model=model, nearest=nearest, fresh=fresh, timeout=timeout
+        )
+
+    def find_continuous(self, query: Query, *, model: Model = "any") -> ResourceWatch:
+        """What matches now and later, for `async for`; close it, or use it in `with`."""
+        return self.resources.watch(query, model=model)
 
     async def find_topic(self, topic: str | int) -> TopicKnown | TopicUnknown:
         """Ask the directory: the name of an id, and the zones that are interested in it.

@@ -31,6 +31,7 @@ class PeerOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     events: bool = False
     trace: str = ""  # the level of the traces
     trace_dir: str = ""
+    share_machine: bool = False  # register it as a resource
     supervisor: bool = False  # of the management zone instead of a base zone
     json: bool = False
 

@@ -77,7 +77,7 @@ def config_of(options: PeerOptions) -> NodeConfig:
         seeds=options.seed,
         profile=options.profile,
         files=options.config,
-        sets=(*options.set, *_trace_settings(options)),
+        sets=(*options.set, *_trace_settings(options), *_sharing(options)),
         bind=options.bind,
         advertise=options.advertise,
     )
@@ -86,6 +86,10 @@ def config_of(options: PeerOptions) -> NodeConfig:
 def _trace_settings(options: PeerOptions) -> list[str]:
     told = {"level": options.trace, "folder": options.trace_dir}
     return [f"traces.{key}={value}" for key, value in told.items() if value]
+
+
+def _sharing(options: PeerOptions) -> list[str]:
+    return ["resources.share_machine=true"] if options.share_machine else []
 
 
 async def _serve(options: PeerOptions, pending: Pending, make: MakeNode | None) -> None:

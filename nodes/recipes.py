@@ -2,6 +2,7 @@
 
 from nodes.colony_recipe import add_colony
 from nodes.discovery_recipe import add_requester, check_role, overlay_clock
+from nodes.resources_recipe import add_resources
 from nodes.settings import NodeConfig
 from nodes.zone_recipe import CertifiedRights, ZoneSetup, add_zones
 from nodes.zone_recipe import supervisor as supervise
@@ -17,6 +18,7 @@ from protocols.discovery import Broker
 from protocols.echo import Echo, EchoConfig
 from protocols.gateways import Gateways, GatewaysSettings
 from protocols.membership import Membership, MembershipSettings
+from protocols.resources.interface import RoundTrip, unknown
 from protocols.routing import Routing, RoutingSettings
 from protocols.timesync import TimeSettings, TimeSync
 from protocols.topics.config import TopicsSettings
@@ -25,7 +27,7 @@ from protocols.topology import Topology, TopologySettings
 from protocols.zones import MANAGEMENT, Zones, ZonesSettings
 
 
-def peer(config: NodeConfig) -> Recipe:
+def peer(config: NodeConfig, round_trip: RoundTrip = unknown) -> Recipe:
     """A member of its zone: what `overlay peer` runs."""
 
     def add_protocols(host: Host) -> None:
@@ -39,6 +41,7 @@ def peer(config: NodeConfig) -> Recipe:
         add_requester(host, config, clock)
         add_topics(host, zone, config, base)
         add_dht(host, config, base, zones)
+        add_resources(host, config, round_trip)
         add_content(host, config)
         add_colony(host, config)
         add_beacon(host, config, base, zones)

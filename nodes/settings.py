@@ -25,6 +25,7 @@ from protocols.discovery.config import BdnSettings, BrokerSettings, DiscoverySet
 from protocols.echo.config import EchoConfig
 from protocols.gateways.config import GatewaysSettings
 from protocols.membership.config import MembershipSettings
+from protocols.resources.config import ResourcesSettings
 from protocols.routing.config import RoutingSettings
 from protocols.timesync.config import TimeSettings
 from protocols.topics.config import TopicsSettings
@@ -49,6 +50,7 @@ SECTIONS: dict[str, type[Settings]] = {
     "bdn": BdnSettings,
     "colony": ColonySettings,
     "content": ContentSettings,
+    "resources": ResourcesSettings,
     "traces": TraceSettings,
 }
 """Everything that a config file may hold; a protocol adds its section here."""

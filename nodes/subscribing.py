@@ -212,8 +212,14 @@ class TopicSubscription(_Subscribed):
             await self._give_way()
 
     async def _give_way(self) -> None:
-        """Let others run; while much waits it is read rather than more taken in, for a while."""
-        if not self._sub.is_crowded or trio.current_time() >= self._turn_until:
+        """Let others run; while much waits it is read rather than more taken in, for a while.
+
+        Who has read all waits for more in `_next`, which is turn enough for the others.
+        """
+        sub = self._sub
+        if not sub.queue and sub.open:
+            return
+        if not sub.is_crowded or trio.current_time() >= self._turn_until:
             await trio.lowlevel.checkpoint()
             self._turn_until = trio.current_time() + LONGEST_TURN
 

@@ -386,6 +386,11 @@ class Host:
         """Call back once, before this tick's flush: there a recipe may start and stop instances."""
         self.tick_end_callbacks[callback] = None
 
+    def settle(self, now: float) -> None:
+        """Run them now, if there are any: in the middle of a tick, between two frames."""
+        if self.tick_end_callbacks:
+            self.end_tick(now)
+
     def end_tick(self, now: float) -> None:
         """Run what protocols put off to the end of the tick; the driver flushes afterwards."""
         for _ in range(STEP_CAP):

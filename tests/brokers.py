@@ -35,7 +35,7 @@ class FlatContent:
         self.broker: NodeId | None = me
 
     def neighbours(self) -> tuple[NodeId, ...]:
-        return tuple(self._world.links[self._me])
+        return tuple(one for one in self._world.links[self._me] if one in self._world.machines)
 
     def clients(self) -> tuple[NodeId, ...]:
         return ()

@@ -59,20 +59,20 @@ class Load(NamedTuple):
         return time.monotonic_ns().to_bytes(STAMP, "big") + bytes(self.size - STAMP)
 
 
-class Carrier(ABC):
-    """Somebody who carries messages from a publisher to a subscriber."""
+class Served(ABC):
+    """Somebody who may need packages and a server."""
 
     name: ClassVar[str]
     packages: ClassVar[Mapping[str, str]] = {}  # what pip calls it, by the module's name
     program: ClassVar[str] = ""  # its server, which Debian packs under that name; none: no server
-    messages: ClassVar[int]  # about a second of its messages
+    debian: ClassVar[str] = ""  # where Debian calls the package otherwise
 
     def missing(self) -> str:
         """How to get what is not there; nothing when all is."""
         wanted = [package for module, package in self.packages.items() if not find_spec(module)]
         ways = [f"pip install {' '.join(wanted)}"] if wanted else []
         if self.program and not self._found():
-            ways.append(f"apt-get install {self.program}")
+            ways.append(f"apt-get install {self.debian or self.program}")
         return ", ".join(ways)
 
     def _found(self) -> str:
@@ -116,6 +116,12 @@ class Carrier(ABC):
                 return
         lines = log.read_text(errors="replace").splitlines() or ["it said nothing"]
         raise ServerError(f"{self.program} does not listen: {lines[-1]}")
+
+
+class Carrier(Served):
+    """Somebody who carries messages from a publisher to a subscriber."""
+
+    messages: ClassVar[int]  # about a second of its messages
 
     @abstractmethod
     def receive(self, port: int, ready: Callable[[], None], take: Callable[[bytes], bool]) -> None:

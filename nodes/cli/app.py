@@ -22,6 +22,7 @@ from nodes.cli import (
     new_protocol,
     peer,
     pub,
+    resources,
     running,
     sim,
     sub,
@@ -84,6 +85,8 @@ for module in (
 app.add_typer(keys.app, name="keys")
 app.add_typer(config.app, name="config")
 app.add_typer(dht.app, name="dht")
+app.add_typer(resources.app, name="resource")
+app.command()(resources.find)
 app.add_typer(colony.app, name="colony")
 app.add_typer(trace.app, name="trace")
 sim.register(app)

@@ -92,6 +92,7 @@ def _show(report: "DemoReport") -> None:
     columns = ("peer", f"saw {victim} fail", f"saw {heir} appointed", f"saw {victim} return")
     title = f"{heir} replaced {victim} within {_milliseconds(report.replaced)}"
     print_table(columns, rows, title=title)
+    print(report.machines.told())
     stream = report.stream
     rows = [
         ("published by", stream.publisher, f"{stream.published:,} messages to {stream.topic}"),

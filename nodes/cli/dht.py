@@ -184,8 +184,41 @@ def stats(node: NodeName = None, json: AsJson = False) -> None:
     if zones:
         listed = ", ".join(f"{zone} ({counted(n, 'slice')})" for zone, n in sorted(zones.items()))
         print(f"storage zones: {listed}")
+    for one in told:
+        if one["without_majority"]:
+            lost = counted(one["without_majority"], "shard")
+            print(f"{one['node']}: {lost} without a majority: refused until enough replicas are")
+            print("back, or, if they are gone for good, after `overlay dht accept-loss`")
     for said in dict.fromkeys(one["survives"]["says"] for one in told if one["shards"]):
         print(said)
+
+
+@app.command("accept-loss")
+def accept_loss(
+    lose_data: Annotated[
+        bool,
+        typer.Option("--lose-data", help="Say that replicas without a majority are gone for good."),
+    ] = False,
+    node: NodeName = None,
+    json: AsJson = False,
+) -> None:
+    """Go on without replicas that will never come back, where they were a majority.
+
+    Such keys are refused, since nobody can tell what the lost replicas acknowledged. With
+    --lose-data the survivors among the nodes of this machine go on with what they have; what only
+    the lost ones had is gone. Run it on each machine. Replicas that come back join as new ones.
+    """
+    if not lose_data:
+        raise typer.BadParameter(
+            "what only lost replicas have would be gone for good: say so", param_hint="--lose-data"
+        )
+    told = ask_each(node, "dht-accept-loss")
+    if json:
+        print_json({"nodes": told})
+        return
+    print_table(
+        ("node", "zone", "shards given up"), [(o["node"], o["zone"], o["shards"]) for o in told]
+    )
 
 
 # -- asking ---------------------------------------------------------------------------------------

@@ -45,6 +45,10 @@ def peer(
     trace_dir: Annotated[
         str, typer.Option(help="Where traces are written.", show_default="./traces")
     ] = "",
+    share_machine: Annotated[
+        bool,
+        typer.Option("--share-machine", help="Let others find this machine's CPUs, memory, load."),
+    ] = False,
     supervisor: Annotated[
         bool,
         typer.Option("--supervisor", help="Look after zones instead of being a member of one."),
@@ -68,6 +72,7 @@ def peer(
         events=events,
         trace=trace,
         trace_dir=trace_dir,
+        share_machine=share_machine,
         supervisor=supervisor,
         json=json,
     )

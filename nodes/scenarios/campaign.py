@@ -18,7 +18,7 @@ from typing import Protocol
 import msgspec
 
 from nodes.scenarios.registry import all_scenarios, find
-from nodes.scenarios.running import RunResult, run_scenario
+from nodes.scenarios.running import FAULTS, RunResult, run_scenario
 from overlay.errors import OverlayError
 
 WIRE_EVERY = 4  # each fourth seed passes its messages through the codec
@@ -42,12 +42,15 @@ class Summary(msgspec.Struct):
     failed: int = 0
     messages: int = 0
     node_hours: float = 0.0
+    faults: dict[str, int] = msgspec.field(default_factory=lambda: dict.fromkeys(FAULTS, 0))
     failures: list[RunResult] = msgspec.field(default_factory=list)
 
     def add(self, result: RunResult) -> None:
         """Count one run."""
         self.messages += result.messages
         self.node_hours += result.node_hours
+        for kind, count in result.faults.items():
+            self.faults[kind] += count
         if result.passed:
             self.passed += 1
         else:
@@ -175,6 +178,8 @@ def main(words: Sequence[str] | None = None) -> int:
         print(
             f"{summary.messages:,} messages, {summary.node_hours:,.1f} node-hours of simulated life"
         )
+        lost, doubled, crashed = (summary.faults[kind] for kind in FAULTS)
+        print(f"{lost:,} frames lost, {doubled:,} doubled, {crashed:,} nodes crashed")
         print(f"{summary.passed} passed, {summary.failed} failed")
     return 1 if summary.failed else 0
 

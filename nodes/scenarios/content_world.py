@@ -188,6 +188,7 @@ class ContentWorld:
     def check(self, settled: float = SETTLED) -> Scenario:
         """Once all is quiet, everything reaches exactly those who want it, once."""
         yield Pause(settled)
+        self.check_tables()
         self.delivered.clear()
         due: list[tuple[EntryId, EntryId, int]] = []
         for name, entry, item in self.publications():
@@ -203,6 +204,18 @@ class ContentWorld:
         missing, extra = set(due) - set(came), set(came) - set(due)
         assert sorted(came) == sorted(due), f"{missing=} {extra=} {len(came)} of {len(due)}"
         self.check_order()
+
+    def check_tables(self) -> None:
+        """Nobody knows of an entry that is gone, or out of reach."""
+        for name in self.stage.names:
+            content = self.stage.protocol(name, Content)
+            near = self.component(name)
+            advertised = {entry_id(one, e) for one in near for e in self.advertised[one]}
+            wanted = {entry_id(one, e) for one in near for e in self.wanted[one]}
+            orphans = {one.id for one in content.router.srt} - advertised
+            orphans |= {row.id for row in content.subscriptions()} - wanted
+            assert not orphans, f"{name} still knows {orphans}"
+            content.router.audit()
 
     def check_order(self) -> None:
         """Each subscription got each publisher's in growing order, none twice."""

@@ -13,6 +13,8 @@ from overlay.sim import SimStage, SimulationFailed, Simulator
 from overlay.sim.trace import TraceReader
 from overlay.sim.tracing import SimTraces
 
+FAULTS = ("lost", "duplicated", "crashed")  # of what the simulator counts
+
 
 class RunResult(msgspec.Struct, frozen=True):
     """What one run showed."""
@@ -28,6 +30,7 @@ class RunResult(msgspec.Struct, frozen=True):
     wall_seconds: float
     node_hours: float  # of simulated life
     replay: str
+    faults: dict[str, int] = {}  # what was done to it: frames lost and doubled, nodes crashed
     failure: str = ""
     traces: str = ""  # the folder of the run, if it was recorded
     rows: int = 0  # in it
@@ -83,6 +86,7 @@ def run_scenario(
         wall_seconds=perf_counter() - began,
         node_hours=sim.node_seconds / 3600.0,
         replay=replay,
+        faults={kind: sim.counts[kind] for kind in FAULTS if sim.counts[kind]},
         failure=failure,
         traces="" if traces is None else str(traces.folder / f"run={run}"),
         rows=rows,

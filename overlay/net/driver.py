@@ -257,6 +257,7 @@ class Driver:
             overlay=self.overlay,
             life=self._life,
             deliver=self.host.receive,
+            settle=self.host.settle,
             refuse=self._refuse,
             opened=self._on_session,
             linked=self.links.linked,
@@ -273,7 +274,7 @@ class Driver:
             for text in self.net.bind
         ]
         self._tell_where()
-        self._descriptors.watch(int(router.FD), lambda _: None)  # every tick drains it anyway
+        self._descriptors.watch(int(router.FD), self._inbound.expect)  # every tick drains it anyway
         self._descriptors.watch(self._inbound.monitor.fd, lambda _: self._inbound.read_monitor())
         self._inbound.read_monitor()
         self._shared.desk.answer()
@@ -343,8 +344,9 @@ class Driver:
 
     def _has_more(self) -> bool:
         """Whether something waits that wakes nobody up: sending swallows what ZMQ_FD tells."""
-        at_hand = self.outbox.loopback or self.links.unread
-        return bool(at_hand or int(self._router.get(zmq.EVENTS)) & POLLIN)
+        if self.outbox.loopback or self.links.unread:
+            return True
+        return not self._inbound.is_empty and bool(int(self._router.get(zmq.EVENTS)) & POLLIN)
 
     def _run_timers(self, now: float) -> None:
         while True:
@@ -373,8 +375,7 @@ class Driver:
             waiting, self.outbox.loopback = self.outbox.loopback, []
             for scope, msg in waiting:
                 self.host.receive(self.name, scope, [msg], now)
-        if self.host.tick_end_callbacks:
-            self.host.end_tick(now)
+        self.host.settle(now)
         if self.links.dirty:
             for link in self.links.dirty:
                 link.used_at = now

@@ -87,6 +87,7 @@ class Inbound:
         overlay: str,
         life: bytes,
         deliver: Deliver,
+        settle: Callable[[float], None],
         refuse: Refuse,
         opened: Callable[[Session, Hello], None],
         linked: Callable[[NodeId], Session | None],
@@ -111,6 +112,7 @@ class Inbound:
         self._overlay = overlay
         self._life = life
         self._deliver = deliver
+        self._settle = settle  # lets applications have what was delivered
         self._refuse = refuse
         self._opened = opened
         self._linked = linked  # the connection to that peer that this node opened
@@ -126,6 +128,8 @@ class Inbound:
         self._refusal_bytes = 0  # what the frame at hand costs its tick besides its size
         self.tallies: Tallies | None = None  # counts what comes in, while it is traced
         self.enough = False  # an application has to read before more is taken in
+        self._expecting = False  # its descriptor woke up: a frame waits, most likely
+        self.is_empty = False  # nothing waits, and nothing was sent since, which swallows news
 
     # -- frames -------------------------------------------------------------------------------
 
@@ -134,17 +138,21 @@ class Inbound:
         left = self._net.tick_bytes
         receive, look = self._router.recv, self._router.get
         looks = LOOKS
-        self.enough = False
+        self.enough = self.is_empty = False
         while left > 0 and not self.enough:
-            if looks:  # cheaper than an exception; behind many frames that one costs less
+            if self._expecting:
+                self._expecting = False
+            elif looks:  # cheaper than an exception; behind many frames that one costs less
                 looks -= 1
                 if not int(look(EVENTS)) & POLLIN:
                     self._end_sessions()
+                    self.is_empty = True
                     return False
             try:
                 routing_id = receive(NOBLOCK)
             except zmq.Again:
                 self._end_sessions()
+                self.is_empty = True
                 return False
             head = receive(NOBLOCK, False)  # decoded where it lies, without a copy
             parts: list[Part] = [head.buffer]
@@ -164,8 +172,14 @@ class Inbound:
             else:
                 self._take(session, parts, now)
                 self.bytes_received += size
+                if looks == LOOKS:
+                    self._settle(now)  # a single message need not wait for the rest of the tick
             left -= size + self._spent()
         return True
+
+    def expect(self, _now: float) -> None:
+        """The ROUTER's descriptor woke up."""
+        self._expecting = True
 
     def take_answer(self, session: Session, parts: list[bytes], now: float) -> int:
         """Take in what came over a link of ours; returns what it costs of `net.tick_bytes`."""
@@ -338,6 +352,7 @@ class Inbound:
 
     def send(self, session: Session, parts: list[Part]) -> None:
         """Send a frame over a peer's own connection; zmq.Again when it must wait."""
+        self.is_empty = False
         self._router.send_multipart([session.routing_id, *parts], NOBLOCK, copy=len(parts) == 1)
 
     def recheck(self) -> None:
@@ -353,6 +368,7 @@ class Inbound:
                 self._lost(session, error.reason)
 
     def _reply(self, routing_id: bytes, msg: Welcome | Refusal | Mark) -> None:
+        self.is_empty = False
         try:
             self._router.send_multipart([routing_id, _ENCODER.encode(msg)], zmq.NOBLOCK)
         except zmq.ZMQError:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterator
+from itertools import compress
 from typing import Generic, TypeVar
 
 from overlay.errors import LocalProtocolError
 from overlay.predicates.constraint import Constraint
 from overlay.predicates.items import Item
-from overlay.predicates.lines import Relation
+from overlay.predicates.lines import Bits, Relation, numbers
 from overlay.predicates.relations import advertisement_covers, covers, intersects
 from overlay.predicates.segment import Segment
 
 K = TypeVar("K", bound=Hashable)
+
+SPARSE = 12  # of so many constraints one at most is found: then each is looked for by itself
+FLAGS = bytes.maketrans(b"01", b"\0\1")
 
 
 class ConstraintIndex(Generic[K]):
@@ -20,7 +24,7 @@ class ConstraintIndex(Generic[K]):
 
     def __init__(self) -> None:
         self._segments: list[Segment] = []
-        self._owners: list[dict[int, tuple[int, K]]] = []  # of each segment, by number
+        self._owners: list[list[tuple[int, K]]] = []  # of each segment, by number; or what was
         self._places: dict[K, tuple[int, int]] = {}  # segment and number
         self._added = 0
 
@@ -30,7 +34,12 @@ class ConstraintIndex(Generic[K]):
             raise LocalProtocolError(f"the index already has a constraint {key!r}")
         at = self._segment_for(constraint)
         number = self._segments[at].add(constraint)
-        self._owners[at][number] = (self._added, key)
+        owners = self._owners[at]
+        owner = (self._added, key)
+        if number == len(owners):
+            owners.append(owner)
+        else:
+            owners[number] = owner
         self._places[key] = (at, number)
         self._added += 1
 
@@ -40,7 +49,6 @@ class ConstraintIndex(Generic[K]):
         if constraint is None:
             raise LocalProtocolError(f"the index has no constraint {key!r}")
         at, number = self._places.pop(key)
-        del self._owners[at][number]
         self._segments[at].remove(number)
         return constraint
 
@@ -51,7 +59,12 @@ class ConstraintIndex(Generic[K]):
 
     def matching(self, item: Item) -> list[K]:
         """Of subscriptions: those that the item matches."""
-        return self._keys(lambda segment: segment.matching(item))
+        found = [
+            owners[number]
+            for segment, owners in zip(self._segments, self._owners, strict=True)
+            for number in segment.matching(item)
+        ]
+        return _in_order(found)
 
     def covering(self, subscription: Constraint) -> list[K]:
         """Of subscriptions: those that cover this one."""
@@ -115,14 +128,20 @@ class ConstraintIndex(Generic[K]):
             if segment.has_room_for(constraint):
                 return at
         self._segments.append(Segment())
-        self._owners.append({})
+        self._owners.append([])
         return len(self._segments) - 1
 
-    def _keys(self, ask: Callable[[Segment], Iterable[int]]) -> list[K]:
-        found = [
-            owners[number]
-            for segment, owners in zip(self._segments, self._owners, strict=True)
-            for number in ask(segment)
-        ]
-        found.sort()  # by when they were added: no two are equal there, so keys never compare
-        return [key for _, key in found]
+    def _keys(self, ask: Callable[[Segment], Bits]) -> list[K]:
+        found: list[tuple[int, K]] = []
+        for segment, owners in zip(self._segments, self._owners, strict=True):
+            bits = ask(segment)
+            if bits.bit_count() * SPARSE < len(owners):
+                found += [owners[number] for number in numbers(bits)]
+            else:
+                found += compress(owners, f"{bits:b}"[::-1].encode().translate(FLAGS))
+        return _in_order(found)
+
+
+def _in_order(found: list[tuple[int, K]]) -> list[K]:
+    found.sort()  # by when they were added: no two are equal there, so keys never compare
+    return [key for _, key in found]

@@ -14,32 +14,43 @@ from overlay.predicates.items import Item
 
 def matches(item: Item, subscription: Constraint) -> bool:
     """Tell whether who subscribed like this wants the item."""
-    return all(name in item and span.holds(item[name]) for name, span in subscription.spans.items())
+    for name, span in subscription.spans.items():
+        if name not in item or not span.holds(item[name]):
+            return False
+    return True
 
 
 def determines(advertisement: Constraint, item: Item) -> bool:
     """Tell whether who advertised this may publish the item."""
-    spans = advertisement.spans
-    return all(name in spans and spans[name].holds(value) for name, value in item.items())
+    offered = advertisement.spans
+    for name, value in item.items():
+        if name not in offered or not offered[name].holds(value):
+            return False
+    return True
 
 
 def intersects(advertisement: Constraint, subscription: Constraint) -> bool:
     """Tell whether some item is determined by the advertisement and matches the subscription."""
     offered = advertisement.spans
-    return all(
-        name in offered and span.meets(offered[name]) for name, span in subscription.spans.items()
-    )
+    for name, span in subscription.spans.items():
+        if name not in offered or not span.meets(offered[name]):
+            return False
+    return True
 
 
 def covers(subscription: Constraint, other: Constraint) -> bool:
     """Tell whether every item that matches the other subscription matches this one as well."""
-    spans = other.spans
-    return all(
-        name in spans and span.covers(spans[name]) for name, span in subscription.spans.items()
-    )
+    narrower = other.spans
+    for name, span in subscription.spans.items():
+        if name not in narrower or not span.covers(narrower[name]):
+            return False
+    return True
 
 
 def advertisement_covers(advertisement: Constraint, other: Constraint) -> bool:
     """Tell whether every item that the other advertisement determines is determined by this one."""
-    spans = advertisement.spans
-    return all(name in spans and spans[name].covers(span) for name, span in other.spans.items())
+    wider = advertisement.spans
+    for name, span in other.spans.items():
+        if name not in wider or not wider[name].covers(span):
+            return False
+    return True

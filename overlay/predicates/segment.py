@@ -89,8 +89,8 @@ class Segment:
     def matching(self, item: Item) -> list[int]:
         """The subscriptions that the item matches.
 
-        It is `held_by(Relation.COVERING, …)` for a given item that holds single values, in one
-        piece: this is what a broker does all day.
+        It is `named_by` with Relation.COVERING, for a given constraint of single values; written
+        out, since this is what a broker does all day.
         """
         failing = 0
         attribute = item.get
@@ -128,7 +128,7 @@ class Segment:
                 found.append(number)
         return found
 
-    def named_by(self, given: Constraint, relation: Relation, exactly: _Test) -> Iterable[int]:
+    def named_by(self, given: Constraint, relation: Relation, exactly: _Test) -> Bits:
         """Who names attributes of the given constraint alone, and whose spans are so related."""
         failing = unsure = 0
         for name, column in self._columns.items():
@@ -141,26 +141,24 @@ class Segment:
                 unsure |= doubt
         return self._related(self._live ^ failing, unsure, given, exactly)
 
-    def naming(self, given: Constraint, relation: Relation, exactly: _Test) -> Iterable[int]:
+    def naming(self, given: Constraint, relation: Relation, exactly: _Test) -> Bits:
         """Who names every attribute of the given constraint, and whose spans are so related."""
         named, unsure = self._live, 0
         for name, span in given.spans.items():
             column = self._columns.get(name)
             if column is None:
-                return ()
+                return 0
             fail, doubt = column.failing(relation, span)
             named &= column.named ^ fail
             unsure |= doubt
         return self._related(named, unsure, given, exactly)
 
-    def _related(
-        self, candidates: Bits, unsure: Bits, given: Constraint, exactly: _Test
-    ) -> Iterable[int]:
-        unsure &= candidates
-        yield from numbers(candidates ^ unsure)
-        for number in numbers(unsure):
-            if exactly(self[number], given):
-                yield number
+    def _related(self, candidates: Bits, unsure: Bits, given: Constraint, exactly: _Test) -> Bits:
+        """The candidates without those that are not so related after all."""
+        for number in numbers(candidates & unsure):
+            if not exactly(self[number], given):
+                candidates ^= 1 << number
+        return candidates
 
 
 def _checks(constraint: Constraint) -> Iterable[_Check]:

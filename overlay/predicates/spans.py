@@ -116,25 +116,25 @@ def span_of(operator: str, value: Value | None) -> Span | None:
     if operator == PRESENT or value is None:
         return ANYTHING
     kind = kind_of(value)
-    whole = Span(kind, kind.bottom, kind.top)
-    before, after = kind.before(value), kind.after(value)
+    low, high = kind.bottom, kind.top
     match operator:
         case "=":
-            wanted = whole._replace(low=before, high=after)
+            low, high = kind.before(value), kind.after(value)
         case "!=":
-            wanted = whole._replace(holes=(value,))
+            whole = Span(kind, low, high)
+            return whole.narrowed(Span(kind, low, high, (value,)))
         case "<":
-            wanted = whole._replace(high=before)
+            high = kind.before(value)
         case "<=":
-            wanted = whole._replace(high=after)
+            high = kind.after(value)
         case ">":
-            wanted = whole._replace(low=after)
+            low = kind.after(value)
         case ">=":
-            wanted = whole._replace(low=before)
+            low = kind.before(value)
         case _:
             assert isinstance(value, str), operator
-            wanted = whole._replace(low=before, high=after_prefix(value))
-    return whole.narrowed(wanted)
+            low, high = kind.before(value), after_prefix(value)
+    return Span(kind, low, high) if low < high else None
 
 
 def _low_end(kind: Kind, low: Cut) -> tuple[str, Value]:

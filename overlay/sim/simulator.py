@@ -149,6 +149,7 @@ class Simulator:
         node = self.node(name)
         if node.host is None:
             return
+        self.counts["crashed"] += 1
         self.note(node, "crash", keep)
         self._trace(node, CRASHED, keep)
         if node.disk is not None:

@@ -64,6 +64,10 @@ class Run:
         """Finding brokers."""
         return self.table("discovery")
 
+    def resources(self) -> DataFrame:
+        """Finding resources."""
+        return self.table("resources")
+
     def anomalies(self) -> DataFrame:
         """Nodes and links that are out of line."""
         return self.table("anomalies")

@@ -329,6 +329,42 @@ BROKER_MOVED = Kind(
     "broker-moved", DELIVERY, "`peer` is the broker to use now", {"detail": "why", "origin": "old"}
 )
 
+# -- content-based routing (origin: the publisher; stream: epoch; key: the advertisement) --------
+
+CONTENT_PUBLISHED = Kind(
+    "content-published",
+    DELIVERY,
+    "this node published under an advertisement in one tick",
+    {"first": "sequence number of the first", "count": "publications"},
+    flow=True,
+)
+CONTENT_DELIVERED = Kind(
+    "content-delivered",
+    DELIVERY,
+    "subscriptions of this node got publications of one advertisement in one tick",
+    {"first": "of the first", "count": "deliveries", "hops": "of the farthest"},
+    flow=True,
+)
+CONTENT_HANDED_ON = Kind(
+    "content-handed-on",
+    MESSAGES,
+    "a node sent publications of one advertisement on in one tick",
+    {"first": "of the first", "count": "copies", "hops": "that the farthest took up to here"},
+    flow=True,
+)
+CONTENT_ADVERTISED = Kind(
+    "content-advertised",
+    MESSAGES,
+    "a broker knows an advertisement, by another way, or no more",
+    {"peer": "the last hop", "hops": "brokers on the way", "detail": "added, changed or removed"},
+)
+CONTENT_LINKED = Kind(
+    "content-linked",
+    DELIVERY,
+    "`peer` is a neighbour, a client or the broker of this node, or no more",
+    {"detail": "neighbour, client or broker; up or down"},
+)
+
 # -- discovery of resources (origin: the broker of who asks; stream: number of its request) -----
 
 RESOURCE_REGISTERED = Kind(
@@ -367,11 +403,10 @@ RESOURCE_DONE = Kind(
     DELIVERY,
     "the request ended",
     {
-        "count": "resources found",
+        "value": "resources found",
         "duration": "of all of it",
         "hops": "of the farthest result",
-        "detail": "all answered, limit, timeout or branch lost",
-        "value": "1 if it is complete",
+        "detail": "`all answered` or `limit`: complete; `timeout` or `branch lost`: not",
     },
     flow=True,
 )

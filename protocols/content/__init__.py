@@ -20,6 +20,9 @@ publication follows matching subscriptions.
 | 212 | Publication | a matching subscription came from there| hands it on and delivers it, once   |
 | 213 | Refused     | a bound or a right was passed          | tells the application               |
 
+*Links.* A link is up once both ends said that they hear the other, and for as long as they do; a
+link that carries one way alone carries nothing.
+
 *Ledgers.* Whatever one node tells a neighbour is a ledger with two kinds of lines, advertisements
 and subscriptions; what it holds is a function of the teller's own tables. Changes are counted.
 Who misses one, or sees another digest in a greeting, asks for the whole ledger. So a new link, a

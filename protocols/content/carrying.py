@@ -16,6 +16,7 @@ from protocols.content.hops import CLIENT, Hop
 from protocols.content.interface import Advertised, EntryId, owner_of
 from protocols.content.messages import MAX_PATH, Publication
 from protocols.content.router import Router
+from protocols.content.tracing import Rows
 
 
 class Carrier:
@@ -34,6 +35,7 @@ class Carrier:
         self._router = router
         self._hops = hops
         self._counts = counts
+        self.rows = Rows(effects)
 
     def checked(self, src: NodeId, hop: Hop, msg: Publication) -> Publication:
         """See that its publisher may publish it, where that can be known.
@@ -65,8 +67,9 @@ class Carrier:
             if self._router.is_broker:
                 self._spread(src, msg, wanting)
             elif src == self._me:
-                self._counts.no_broker += not self._hops
-                self._send(list(self._hops), msg)  # its broker knows who wants it
+                broker = list(self._router.readers)  # it knows who wants it
+                self._counts.no_broker += not broker
+                self._send(broker, msg)
 
     def _spread(self, src: NodeId, msg: Publication, wanting: Iterable[NodeId]) -> None:
         """Send it to clients, and down the tree of its advertisement."""
@@ -92,10 +95,12 @@ class Carrier:
             self._counts.too_far += 1
         elif to:
             self._counts.forwarded += len(to)
+            self.rows.handed_on(msg, len(to))
             self._effects.send(to, replace(msg, hops=msg.hops + 1))
 
     def _deliver(self, subscription: EntryId, msg: Publication) -> None:
         self._counts.delivered += 1
+        self.rows.delivered(msg)
         self._effects.emit(
             Delivered(subscription, msg.advertisement, msg.epoch, msg.sequence, msg.item, msg.hops)
         )

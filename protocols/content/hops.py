@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
+
+import msgspec
 
 from overlay.errors import RemoteProtocolError
 from overlay.ids import NodeId
-from overlay.predicates import Constraint
+from overlay.predicates import Constraint, WireConstraint
 from protocols.content.config import ContentSettings
 from protocols.content.interface import Advertised, EntryId, Subscribed, owner_of
 from protocols.content.ledger import Copy, Line
 from protocols.content.messages import AdvertisementLine, Role
+
+REMEMBERED = 20_000  # constraints that need not be read again
+
+_encoded = msgspec.msgpack.Encoder().encode
+_decoded = msgspec.msgpack.Decoder(WireConstraint).decode
 
 BROKER: Role = "broker"
 CLIENT: Role = "client"
@@ -26,11 +34,12 @@ class Room(NamedTuple):
 class Hop:
     """A node one step away."""
 
-    __slots__ = ("advertisements", "copy", "expires", "role", "room", "subscriptions")
+    __slots__ = ("advertisements", "copy", "expires", "is_up", "role", "room", "subscriptions")
 
     def __init__(self, role: Role, config: ContentSettings) -> None:
         self.role = role
         self.expires = 0.0
+        self.is_up = False  # it said that it hears this node, too
         self.copy = Copy()
         self.advertisements = 0
         self.subscriptions = 0
@@ -62,12 +71,21 @@ def read_line(src: NodeId, role: Role, line: Line) -> Advertised | Subscribed:
             raise RemoteProtocolError("content-not-yours", f"{line.id[:64]!a} from {src}")
     elif not line.path or line.path[0] != src:
         raise RemoteProtocolError("content-bad-path", f"of {line.id[:64]!a} from {src}")
-    constraint = Constraint.from_wire(line.constraint)
+    constraint = _read_constraint(_encoded(line.constraint))
     if isinstance(line, AdvertisementLine):
         return Advertised(
             line.id, line.epoch, constraint, line.model, line.whole, line.note, src, line.path
         )
     return Subscribed(line.id, constraint, line.model, src, line.path)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _read_constraint(data: bytes) -> Constraint:
+    """The same lines come from several neighbours, and again whenever a path changes.
+
+    By bytes, since 1 and true are equal in Python and not here.
+    """
+    return Constraint.from_wire(_decoded(data))
 
 
 def check_id(entry: EntryId) -> None:

@@ -57,11 +57,16 @@ def packed(digest: int) -> bytes:
 
 
 class Written(NamedTuple):
-    """A line as the teller keeps it."""
+    """A line as the teller keeps it; the same for all its readers."""
 
     line: Line
     hash: int
     size: int
+
+
+def written(line: Line) -> Written:
+    """Hash a line, once for all readers."""
+    return Written(line, *line_hash(line))
 
 
 class Sheet:
@@ -100,6 +105,10 @@ def sheets(lines: Iterable[tuple[Key, Written | None]], most_bytes: int) -> Iter
         yield sheet
 
 
+def _hash(line: Written | None) -> int | None:
+    return None if line is None else line.hash
+
+
 class Outgoing:
     """The ledger that this node keeps for one reader."""
 
@@ -114,17 +123,16 @@ class Outgoing:
         self.is_read = False  # the reader asked once: from now on changes reach it
         self.told_whole_at = float("-inf")
 
-    def put(self, line: Line) -> bool:
+    def put(self, new: Written) -> bool:
         """Write a line; false when it is there already."""
-        key = key_of(line)
+        key = key_of(new.line)
         before = self.lines.get(key)
         if before is not None:
-            if before.line == line:
+            if before.hash == new.hash:
                 return False
             self.digest ^= before.hash
-        hashed, size = line_hash(line)
-        self.lines[key] = Written(line, hashed, size)
-        self.digest ^= hashed
+        self.lines[key] = new
+        self.digest ^= new.hash
         self.pending.setdefault(key, before)
         return True
 
@@ -145,7 +153,8 @@ class Outgoing:
         changed = [
             (key, self.lines.get(key))
             for key, told in pending.items()
-            if self.lines.get(key) != told  # what came and went in one tick is no change
+            if _hash(self.lines.get(key))
+            != _hash(told)  # what came and went in one tick is no change
         ]
         for sheet in sheets(changed, most_bytes):
             self.stamp += 1

@@ -53,6 +53,7 @@ from protocols.content.messages import (
     Page,
     Publication,
     Refused,
+    Role,
 )
 from protocols.content.own import OwnAdvertisement
 from protocols.content.reading import LedgerReader
@@ -125,15 +126,19 @@ class Content(OverlayProtocol):
         """See ContentView."""
         if self._is_broker:
             return self.me
-        return self._broker if self._broker in self._hops else None
+        hop = self._hops.get(self._broker)
+        return self._broker if hop is not None and hop.is_up else None
 
     def neighbours(self) -> tuple[NodeId, ...]:
         """See ContentView."""
-        return tuple(name for name, hop in self._hops.items() if hop.role == BROKER)
+        return self._with_role(BROKER)
 
     def clients(self) -> tuple[NodeId, ...]:
         """See ContentView."""
-        return tuple(name for name, hop in self._hops.items() if hop.role == CLIENT)
+        return self._with_role(CLIENT)
+
+    def _with_role(self, role: Role) -> tuple[NodeId, ...]:
+        return tuple(name for name, hop in self._hops.items() if hop.is_up and hop.role == role)
 
     def is_client(self, hop: NodeId) -> bool:
         """See ContentView."""
@@ -233,6 +238,7 @@ class Content(OverlayProtocol):
         own.sequence += 1
         self.counts.published += 1
         msg = Publication(entry, own.epoch, own.sequence, checked, own.model)
+        self._carrier.rows.published(msg)
         self._carrier.hand_on(self._streams.take(self.me, msg, now))
         return own.sequence
 
@@ -296,35 +302,45 @@ class Content(OverlayProtocol):
         if known is not None and known.role != msg.role:
             self._lose(src, now)
             known = None
-        hop = known or self._admit(src, msg, now)
+        hop = known or self._admit(src, msg.role)
         if hop is None:
             return
-        lease = self.config.lease if hop.role == BROKER else self.config.client_lease
-        hop.expires = now + min(msg.lease, lease)
-        if msg.reply or known is None:
+        news = known is None
+        if msg.hears and not hop.is_up:
+            self._raise(src, hop)
+            news = True
+        if msg.hears or not hop.is_up:  # who does not hear this node any more is let go
+            lease = self.config.lease if hop.role == BROKER else self.config.client_lease
+            hop.expires = now + min(msg.lease, lease)
+        if msg.reply or news:
             self._greet(src)
-        self._reader.compare(src, hop, msg, now)
+        if hop.is_up:
+            self._reader.compare(src, hop, msg, now)
 
-    def _admit(self, src: NodeId, msg: Greeting, now: float) -> Hop | None:
-        """Take a node for a neighbour, a client, or this client's broker."""
-        if not self._is_broker and (src != self._broker or msg.role != BROKER):
+    def _admit(self, src: NodeId, role: Role) -> Hop | None:
+        """Hear a node that may become a neighbour, a client, or is this client's broker."""
+        if not self._is_broker and (src != self._broker or role != BROKER):
             self.counts.strays += 1
             return None
-        if msg.role == BROKER and not self._may_be(src, BROKER):
+        if role == BROKER and not self._may_be(src, BROKER):
             raise RemoteProtocolError("content-no-right", f"{src} may not be a broker")
-        others = len(self.neighbours() if msg.role == BROKER else self.clients())
-        most = self.config.max_links if msg.role == BROKER else self.config.max_clients
+        others = sum(hop.role == role for hop in self._hops.values())
+        most = self.config.max_links if role == BROKER else self.config.max_clients
         if others >= most:
             self.counts.refused_peers += 1
-            self.effects.send(src, Refused(f"{others} {msg.role}s are linked already"))
+            self.effects.send(src, Refused(f"{others} {role}s are linked already"))
             return None
-        hop = self._hops[src] = Hop(msg.role, self.config)
-        if msg.role == BROKER:
+        hop = self._hops[src] = Hop(role, self.config)
+        return hop
+
+    def _raise(self, src: NodeId, hop: Hop) -> None:
+        """Both hear each other: the link is up."""
+        hop.is_up = True
+        if hop.role == BROKER:
             self.router.add_reader(src, self.rng.getrandbits(61) + 1)
             self.effects.emit(NeighbourUp(src) if self._is_broker else BrokerAttached(src))
         else:
             self.effects.emit(ClientAttached(src))
-        return hop
 
     def _greet(self, peer: NodeId, *, reply: bool = False, lease: float | None = None) -> None:
         self._flush_one(peer)  # so that count and digest fit together
@@ -336,7 +352,8 @@ class Content(OverlayProtocol):
         if lease is None:
             lease = self.config.lease if self._is_broker else self.config.client_lease
         role = BROKER if self._is_broker else CLIENT
-        self.effects.send(peer, Greeting(role, lease, series, stamp, packed(digest), reply))
+        hears = peer in self._hops
+        self.effects.send(peer, Greeting(role, lease, series, stamp, packed(digest), hears, reply))
 
     def _beat(self, now: float) -> None:
         for peer in [name for name, hop in self._hops.items() if hop.expires <= now]:
@@ -346,7 +363,8 @@ class Content(OverlayProtocol):
                 return  # a node that has nothing to do with brokers costs nothing
             self._greet(self._broker, reply=True)
         else:
-            for peer in dict.fromkeys((*self._wished, *self._links(), *self.neighbours())):
+            linked = [name for name, hop in self._hops.items() if hop.role == BROKER]
+            for peer in dict.fromkeys((*self._wished, *self._links(), *linked)):
                 if peer != self.me:
                     self._greet(peer, reply=peer not in self._hops)
         self.effects.set_timer(BEAT, now + self.config.beat * self.rng.uniform(0.9, 1.1))
@@ -366,6 +384,8 @@ class Content(OverlayProtocol):
         """It left or is silent: everything that it told goes."""
         hop = self._hops.pop(peer, None)
         if hop is None:
+            return
+        if not hop.is_up:
             return
         self.router.remove_reader(peer)
         self._reader.forget(peer, hop)
@@ -395,8 +415,9 @@ class Content(OverlayProtocol):
     def _teller(self, src: NodeId) -> Hop | None:
         """Who may tell: a broker tells its clients nothing."""
         hop = self._hops.get(src) if self._is_broker else None
-        if hop is None:
+        if hop is None or not hop.is_up:
             self.counts.strays += 1
+            return None
         return hop
 
     def _on_again(self, src: NodeId, msg: Again, now: float) -> None:
@@ -424,6 +445,8 @@ class Content(OverlayProtocol):
         if reader is not None and reader.ledger.pending:
             for change in reader.ledger.changes(self.config.page_bytes):
                 self.counts.changes += 1
+                self.counts.lines += len(change.advertisements) + len(change.unadvertised)
+                self.counts.lines += len(change.subscriptions) + len(change.unsubscribed)
                 self.effects.send(peer, change)
 
     def _on_refused(self, src: NodeId, msg: Refused, now: float) -> None:
@@ -433,7 +456,7 @@ class Content(OverlayProtocol):
 
     def _on_publication(self, src: NodeId, msg: Publication, now: float) -> None:
         hop = self._hops.get(src)
-        if hop is None:
+        if hop is None or not hop.is_up:
             self.counts.strays += 1
             return
         checked = self._carrier.checked(src, hop, msg)

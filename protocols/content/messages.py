@@ -69,6 +69,7 @@ class Greeting(Message, frozen=True, tag=208):
     series: Number  # which ledger; a new one begins whenever the teller forgot what it told
     stamp: Number  # changes told so far
     digest: Digest  # of all lines
+    hears: bool = False  # I hear you: only then the link carries anything
     reply: bool = False  # greet me as well
 
 

@@ -21,7 +21,7 @@ from protocols.content.events import (
     AdvertisementRemoved,
 )
 from protocols.content.interface import Advertised, EntryId, Subscribed
-from protocols.content.ledger import ADVERTISEMENT, SUBSCRIPTION, Key, Outgoing
+from protocols.content.ledger import ADVERTISEMENT, SUBSCRIPTION, Key, Outgoing, Written, written
 from protocols.content.messages import MAX_PATH, AdvertisementLine, SubscriptionLine
 from protocols.content.prt import Prt
 from protocols.content.srt import Srt
@@ -58,7 +58,8 @@ class Router:
         """Keep a ledger for that node."""
         reader = self.readers[peer] = Reader(series)
         for one in self.srt:
-            self._tell_one(peer, reader, one)
+            if self._is_told(peer, one):
+                reader.ledger.put(written(self._line(one)))
         for entry in self.prt.ids():
             self._reconsider(entry)
 
@@ -108,22 +109,21 @@ class Router:
             self._emit(AdvertisementChanged(after, before))
 
     def _tell(self, entry: EntryId) -> None:
+        """Tell whoever must be told, and take it back from all others."""
         one = self.srt.get(entry)
+        line: Written | None = None
         for peer, reader in self.readers.items():
-            if one is None:
+            if one is None or not self._is_told(peer, one):
                 reader.ledger.strike(Key(ADVERTISEMENT, entry))
-            else:
-                self._tell_one(peer, reader, one)
+                continue
+            if line is None:
+                line = written(self._line(one))
+            reader.ledger.put(line)
 
-    def _tell_one(self, peer: NodeId, reader: Reader, one: Advertised) -> None:
-        if not self._is_told(peer, one):
-            reader.ledger.strike(Key(ADVERTISEMENT, one.id))
-            return
+    def _line(self, one: Advertised) -> AdvertisementLine:
         wire = one.constraint.wire()
         path = (self._me, *one.path) if self.is_broker else ()
-        reader.ledger.put(
-            AdvertisementLine(one.id, one.epoch, wire, one.model, one.whole, one.note, path)
-        )
+        return AdvertisementLine(one.id, one.epoch, wire, one.model, one.whole, one.note, path)
 
     def _is_told(self, peer: NodeId, one: Advertised) -> bool:
         if not self.is_broker:
@@ -255,7 +255,8 @@ class Router:
 
     def _write(self, reader: Reader, best: Subscribed) -> None:
         path = (self._me, *best.path) if self.is_broker else ()
-        reader.ledger.put(SubscriptionLine(best.id, best.constraint.wire(), best.model, path))
+        line = SubscriptionLine(best.id, best.constraint.wire(), best.model, path)
+        reader.ledger.put(written(line))
 
     # -- invariants -----------------------------------------------------------------------------
 

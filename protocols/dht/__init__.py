@@ -87,6 +87,9 @@ zone (`posting.py`).
 | 205 | Changed      | a watched key has another value         | tells the application             |
 | 206 | Activated    | it belongs to that group now            | is told no more                   |
 
+Loss. A shard that lost the memory of a majority refuses, until a person says that those members
+are gone for good (`Dht.accept_loss`, `losing.py`): then the survivors go on with what they have.
+
 Durability. In memory, what is acknowledged survives any minority of its group. With
 `storage = "sqlite"` promises, records and groups are on disk before anything is said about them,
 and a node that restarts is the member that it was.

@@ -22,6 +22,7 @@ class DhtCounts:
     deposed: int = 0
     recovered: int = 0  # records that a new leader proposed again
     changed: int = 0  # groups that this node replaced
+    forced: int = 0  # of them, without their majority, since a person accepted the loss
     aborted: int = 0  # changes given up: a new member was gone
     copied: int = 0  # records sent to members that lacked them
     copied_bytes: int = 0

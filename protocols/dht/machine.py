@@ -167,6 +167,19 @@ class Dht(OverlayProtocol):
             return Whereabouts(number, zone, None)
         return Whereabouts(number, zone, way.leader, way.group.names(), way.group.version)
 
+    @property
+    def without_majority(self) -> int:
+        """Shards of this node that cannot be read or written, as of the last beat."""
+        return self._lost
+
+    def accept_loss(self, now: float) -> int:
+        """Go on without majorities that are gone for good, and lose what only they had: where this
+        node keeps a shard and too few others can be reached. Returns how many shards that were."""
+        self._running(now)
+        accepted = self._parts.losses.accept(now)
+        self._parts.review_soon(now)
+        return accepted
+
     def retire(self, now: float) -> None:
         """Offer storage no more: others take over this node's shards while it still runs."""
         self._running(now)

@@ -19,6 +19,7 @@ from protocols.dht.groups import Group
 from protocols.dht.handing import Steward
 from protocols.dht.leading import Leader
 from protocols.dht.locating import Locator
+from protocols.dht.losing import Losses
 from protocols.dht.messages import (
     Accept,
     Accepted,
@@ -82,6 +83,7 @@ class Parts:
         self.desk.leader, self.desk.elector = self.leader, self.elector
         self.changer = Changer(core, self.acceptor, self.leader)
         self.copier = self.changer.copier = Copier(core, self.acceptor, self.changer.on_same)
+        self.losses = Losses(core, self.acceptor)
         self.steward = Steward(core, self.leader)
         self.comparer = Comparer(core, self.copier, self.elector)
         self.zoning = Zoning(core)

@@ -52,6 +52,9 @@ Departs from algorithms 1 and 2, and why (misprints: PAPER-NOTES of this project
 - Shared results may be shared again. So each request knows since when its results are without gap
   (`as_of`), whatever they came through, and no result older than `expiry` is shared: the paper's
   chain of covers could go back for ever. A tenth of `expiry` is left for the way.
+- A request covers nobody any more once a resource is registered that may match it: every broker
+  hears of that, so whoever asks next finds it. Only changes of values may be up to `expiry` old.
+- A find leaves out what its host knows to be registered no more.
 - Algorithm 2 as printed returns a late result to the neighbour it came from, so that R1 of Figure 6
   came three times to D2: ours never does, and the host keeps each resource once, as it was last.
 - Results travel in packages; `results_sent` counts each result, as the paper does.

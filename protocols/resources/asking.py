@@ -101,6 +101,8 @@ class Asking:
         timeout: float | None,
         now: float,
         on_found: Callable[[Resource, float], None] | None = None,
+        *,
+        fresh: bool = False,
     ) -> int:
         """Ask the brokers of all resources that may match; FindEnded follows, with this number."""
         if len(self._open) >= self._config.max_finds:
@@ -129,7 +131,7 @@ class Asking:
                 )
             )
         self._effects.set_timer((FIND, number), now + within)
-        self.forwarding.ask(request, ModelType.DYNAMIC, constraint, now)
+        self.forwarding.ask(request, ModelType.DYNAMIC, constraint, now, fresh=fresh)
         return number
 
     def on_found(self, record: Record, new: list[Found], now: float) -> None:
@@ -141,7 +143,9 @@ class Asking:
             for one in new:
                 find.on_found(self._resource(one), now)
         assert record.cache is not None
-        if find.limit and not find.nearest and len(record.cache) >= find.limit:
+        if not find.limit or find.nearest or len(record.cache) < find.limit:
+            return
+        if sum(map(self._is_registered, record.cache)) >= find.limit:
             self._end(find, record, "limit", now)
 
     def on_end(self, record: Record, now: float) -> None:
@@ -165,7 +169,11 @@ class Asking:
         self._effects.cancel_timer((FIND, find.number))
         assert record.cache is not None
         resources = self._ranked(
-            (self._resource(kept.found, max(0.0, now - kept.at)) for kept in record.cache.values()),
+            (
+                self._resource(kept.found, max(0.0, now - kept.at))
+                for kept in record.cache.values()
+                if self._is_registered(kept.found.resource)
+            ),
             find.limit,
             find.nearest,
         )
@@ -175,6 +183,11 @@ class Asking:
         self._effects.emit(
             FindEnded(find.number, self._me, resources, complete, reason, now - find.began)
         )
+
+    def _is_registered(self, resource: str) -> bool:
+        """Results may be shared that are older than what this broker knows: that it is gone."""
+        content = self._content
+        return not content.is_broker or content.advertisement(resource) is not None
 
     # -- resources ----------------------------------------------------------------------------
 

@@ -28,6 +28,13 @@ class ResourcesSettings(Settings, frozen=True, kw_only=True):
         float, bounded("s", 0, 3600, "between two updates of a resource: the last one counts")
     ] = 0.1
 
+    share_machine: Annotated[
+        bool, because("a peer registers its machine: `overlay peer --share-machine` sets it")
+    ] = False
+    share_every: Annotated[
+        float, bounded("s", 0.1, 86_400, "between two readings of the machine's memory and load")
+    ] = 5.0
+
     # -- the courier ----------------------------------------------------------------------------
     resend: Annotated[
         float, bounded("s", 0.01, 60, "until what is not confirmed is sent again; doubles")

@@ -26,6 +26,7 @@ class ResourceCounts(msgspec.Struct):
     covered: int = 0  # sent after another one's results, or answered by them here
     relayed: int = 0  # handed on towards the host of their cover
     repeated: int = 0  # that came by a second way
+    outdated: int = 0  # covers that a newly registered resource may match
     gone: int = 0  # covers that had nothing to share: routed after all
     failed_branches: int = 0
 

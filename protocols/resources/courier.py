@@ -2,13 +2,14 @@
 
 A link may lose frames, double them and let them overtake each other. The courier numbers what goes
 to a neighbour, keeps it until it is confirmed, sends it again, and hands over in order. A *series*
-ends when either side forgot it: after a restart, or when nothing was confirmed for `patience`. What
-was under way is lost then, and whoever waits for an answer is told (`lost`).
+ends when either side forgot it: after a restart, or when nothing was confirmed for `patience`. Who
+waits for an answer is told then (`lost`). Where the other side says that it knows nothing of a
+series, what it did not confirm is sent again in another one: nothing was done with it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from random import Random
 
 import msgspec
@@ -17,7 +18,7 @@ from overlay.ids import NodeId
 from overlay.protocol import Effects
 from protocols.resources.config import ResourcesSettings
 from protocols.resources.counts import ResourceCounts
-from protocols.resources.messages import Carried, Receipt, Slip
+from protocols.resources.messages import Carried, Receipt, Request, RequestId, Slip
 
 RESEND = "resend"
 EARLY = 512  # messages ahead of a missing one that are kept
@@ -42,12 +43,17 @@ class Incoming(msgspec.Struct):
     """What comes from one neighbour."""
 
     series: int
+    began: float
     expected: int = 1
     early: dict[int, Carried] = msgspec.field(default_factory=dict)
 
 
 class Courier:
-    """Carries messages to neighbours and from them; `lost(peer, now)` when some were lost."""
+    """Carries messages to neighbours and from them.
+
+    `lost(peer, kept, since, now)`: what the neighbour owed is lost, but for the requests in
+    `kept`; and what it asked for before `since` it does not wait for any more.
+    """
 
     def __init__(
         self,
@@ -55,7 +61,7 @@ class Courier:
         rng: Random,
         config: ResourcesSettings,
         counts: ResourceCounts,
-        lost: Callable[[NodeId, float], None],
+        lost: Callable[[NodeId, Collection[RequestId], float, float], None],
     ) -> None:
         self._effects = effects
         self._rng = rng
@@ -96,7 +102,12 @@ class Courier:
         if out is None or out.series != msg.series:
             return
         if msg.next == 0:
-            self._give_up(src, now)
+            del self._outgoing[src]
+            known = self._incoming.get(src)
+            since = now if known is None else known.began
+            self._lost_link(src, _requests(out), since, now)
+            for msg_again in out.unconfirmed.values():
+                self.send(src, msg_again, now)
             return
         before = len(out.unconfirmed)
         for number in list(out.unconfirmed):
@@ -144,16 +155,16 @@ class Courier:
         slip = msg.slip
         known = self._incoming.get(src)
         if known is None or known.series != slip.series:
-            if slip.series in self._past.get(src, ()):
+            if slip.base > 1 or slip.series in self._past.get(src, ()):
+                # It goes on with an earlier life of this node, or with what this one forgot.
                 self._counts.repeats_dropped += 1
-                return []
-            if slip.base > 1:  # it goes on with an earlier life of this node
                 self._effects.send(src, Receipt(slip.series, 0))
                 return []
             if known is not None:
                 self._bury(src, known.series)
-                self._lost_link(src, now)
-            known = self._incoming[src] = Incoming(slip.series)
+                out = self._outgoing.get(src)
+                self._lost_link(src, {} if out is None else _requests(out), now, now)
+            known = self._incoming[src] = Incoming(slip.series, now)
         if not self._to_confirm:
             self._effects.at_tick_end(self._confirm)
         self._to_confirm[src] = None
@@ -191,17 +202,24 @@ class Courier:
 
     def _give_up(self, peer: NodeId, now: float) -> None:
         del self._outgoing[peer]
-        self._lost_link(peer, now)
+        self._lost_link(peer, (), now, now)
 
-    def _lost_link(self, peer: NodeId, now: float) -> None:
+    def _lost_link(
+        self, peer: NodeId, kept: Collection[RequestId], since: float, now: float
+    ) -> None:
         self._counts.links_lost += 1
-        self._lost(peer, now)
+        self._lost(peer, kept, since, now)
 
     def _bury(self, peer: NodeId, series: int) -> None:
         past = (*self._past.pop(peer, ()), series)
         self._past[peer] = past[-PAST:]
         if len(self._past) > PEERS:
             del self._past[next(iter(self._past))]
+
+
+def _requests(out: Outgoing) -> dict[RequestId, Request]:
+    """Those that no life of the neighbour has confirmed."""
+    return {one.id: one for one in out.unconfirmed.values() if isinstance(one, Request)}
 
 
 def _slipped(msg: Carried, out: Outgoing, number: int) -> Carried:

@@ -26,6 +26,7 @@ class Resource(msgspec.Struct, frozen=True):
     age: float = 0.0  # s since its values were read at its broker
     hops: int = 0  # brokers on the way
     distance: float | None = None  # s, round trip to its owner, where this node knows it
+    gone: bool = False  # to a find that goes on: it is registered no more
 
     @property
     def owner(self) -> NodeId:
@@ -54,11 +55,10 @@ class FindEnded(Event, frozen=True):
             RESOURCE_DONE,
             origin=self.host,
             stream=self.find,
-            count=len(self.resources),
             hops=max((one.hops for one in self.resources), default=0),
             duration=self.duration,
             detail=self.reason,
-            value=float(self.complete),
+            value=float(len(self.resources)),
         )
 
 

@@ -7,7 +7,7 @@ its PubCache, and says Done when all to whom it sent the request did: a diffusin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from overlay.errors import RemoteProtocolError
 from overlay.ids import NodeId
@@ -66,10 +66,20 @@ class Forwarding:
 
     # -- requests -----------------------------------------------------------------------------
 
-    def ask(self, id: RequestId, model: ModelType, constraint: Constraint, now: float) -> Record:
-        """A client of this broker asks."""
+    def ask(
+        self,
+        id: RequestId,
+        model: ModelType,
+        constraint: Constraint,
+        now: float,
+        *,
+        fresh: bool = False,
+    ) -> Record:
+        """A client of this broker asks; `fresh`: what others found before will not do."""
         direct = self.config.forwarding == "direct"
-        record = Record(id, model, constraint, self.me, now, now, now, cache={}, direct=direct)
+        record = Record(
+            id, model, constraint, self.me, now, now, now, cache={}, direct=direct, fresh=fresh
+        )
         self.table.add(record)
         if self.content.is_broker:
             self._enter(record, now)
@@ -124,6 +134,7 @@ class Forwarding:
             msg.hops,
             cache={} if self.content.is_client(src) else None,
             direct=msg.direct,
+            fresh=msg.fresh,
         )
         if msg.cover is not None:
             self.similarity.relay(record, msg.cover, now)
@@ -133,7 +144,7 @@ class Forwarding:
         self._trace_handled(src, msg, record.way.value)
 
     def _enter(self, record: Record, now: float) -> None:
-        if self.config.forwarding == "similarity" and not record.direct:
+        if self.config.forwarding == "similarity" and not (record.direct or record.fresh):
             cover = self.similarity.cover_for(record, now)
             if cover is not None:
                 self.similarity.share(record, cover, now)
@@ -163,8 +174,11 @@ class Forwarding:
         hops: dict[NodeId, None] = {}
         content = self.content
         for advertised in content.advertisements(record.constraint, ModelType.DYNAMIC):
-            if not content.is_client(advertised.hop):
-                hops[advertised.hop] = None
+            hop = advertised.hop
+            if hop in hops:
+                continue
+            if not content.is_client(hop):
+                hops[hop] = None
                 continue
             latest = self.pubcache.get(advertised.id)
             if latest is not None and matches(latest.item, record.constraint):
@@ -185,6 +199,7 @@ class Forwarding:
             record.hops + 1,
             cover,
             record.direct,
+            record.fresh,
         )
         self.courier.send(hop, request, now)
 
@@ -211,6 +226,7 @@ class Forwarding:
             if new and record.last_hop == self.me:
                 self._on_found(record, new, now)
             elif new:
+                record.sent += len(new) if record.direct else 0
                 self._send_results(record.last_hop, record, new, now)
         elif record.direct:
             record.sent += len(found)
@@ -304,8 +320,8 @@ class Forwarding:
         if record.done or record.branches:
             return
         hosted = self.hosts(record)
-        if hosted and record.direct and record.got < record.sent:
-            return
+        if record.last_hop == self.me and record.direct and record.got < record.sent:
+            return  # results go to the node that asked, which may be a client of this broker
         record.done = True
         if record.failed:
             self.table.bar(record)
@@ -337,17 +353,19 @@ class Forwarding:
 
     # -- losing neighbours, and forgetting ------------------------------------------------------
 
-    def lose(self, peer: NodeId, now: float) -> None:
-        """What a neighbour still owed does not come; what it asked for is not wanted."""
+    def lose(self, peer: NodeId, kept: Collection[RequestId], since: float, now: float) -> None:
+        """What a neighbour owed is lost but for `kept`, and what it wanted before `since`."""
         for record in self.table:
             if self.table.get(record.id) is not record:
                 continue  # it went with another one
+            if record.last_hop == peer and record.arrived >= since:
+                continue
             if record.last_hop == peer:
                 if self.hosts(record):
                     self.give_up(record, now)
                 self.table.drop(record)
                 continue
-            branch = record.branches.get(peer)
+            branch = None if record.id in kept else record.branches.get(peer)
             if branch is Branch.ADVERTISED:
                 del record.branches[peer]
                 record.failed = True

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping
+from math import inf
 from random import Random
 from typing import ClassVar
 
@@ -43,6 +44,7 @@ from protocols.resources.messages import (
     Gone,
     Receipt,
     Request,
+    RequestId,
     Results,
     Update,
 )
@@ -50,7 +52,7 @@ from protocols.resources.models import ModelType
 from protocols.resources.pubcache import Latest, PubCache
 from protocols.resources.records import RequestTable, Way
 from protocols.resources.registry import LEASE, UPDATE, Own, Registry
-from protocols.resources.watching import Watching
+from protocols.resources.watching import LOOK, Watching
 
 EXPIRE = "expire"
 SWEEPS = 20  # in the lifetime of a request
@@ -122,8 +124,8 @@ class Resources(OverlayProtocol):
             ClientGone: self._on_client_gone,
             BrokerAttached: self._on_broker_attached,
             BrokerLost: self._on_broker_lost,
-            AdvertisementAdded: self._watching.on_advertised,
-            AdvertisementChanged: self._watching.on_advertised,
+            AdvertisementAdded: self._on_advertised,
+            AdvertisementChanged: self._on_advertised,
             AdvertisementRemoved: self._on_removed,
             Delivered: self._watching.on_delivered,
         }
@@ -171,9 +173,14 @@ class Resources(OverlayProtocol):
         nearest: bool,
         timeout: float | None,
         now: float,
+        *,
+        fresh: bool = False,
     ) -> int:
-        """Find dynamic resources; FindEnded comes exactly once, with the number returned."""
-        return self._asking.find(constraint, limit, nearest, timeout, now)
+        """Find dynamic resources; FindEnded comes exactly once, with the number returned.
+
+        `fresh`: no results of others that are up to `expiry` old.
+        """
+        return self._asking.find(constraint, limit, nearest, timeout, now, fresh=fresh)
 
     def watch(self, constraint: Constraint, model: ModelType, now: float) -> int:
         """Find what matches now and later; ResourceFound and ResourceGone have that number."""
@@ -202,8 +209,11 @@ class Resources(OverlayProtocol):
 
     # -- events -------------------------------------------------------------------------------
 
+    # A node may run another content routing, in another scope: what that one tells is not meant.
+
     def _on_neighbour_down(self, event: NeighbourDown, now: float) -> None:
-        self._forget(event.peer, now)
+        if event.peer not in self._content.neighbours():
+            self._forget(event.peer, now)
 
     def _on_client_gone(self, event: ClientGone, now: float) -> None:
         self._forget(event.client, now)
@@ -217,16 +227,27 @@ class Resources(OverlayProtocol):
             if latest is not None:
                 self._on_latest(latest, now)
 
+    def _on_advertised(self, event: AdvertisementAdded | AdvertisementChanged, now: float) -> None:
+        advertised = event.advertisement
+        if self._content.advertisement(advertised.id) is None:
+            return
+        if isinstance(event, AdvertisementChanged) and event.before.epoch == advertised.epoch:
+            return  # only the way to it is another one
+        if advertised.model == ModelType.DYNAMIC:
+            self.counts.outdated += self.requests.bar_all(advertised.constraint)
+        self._watching.on_advertised(advertised, now)
+
     def _on_removed(self, event: AdvertisementRemoved, now: float) -> None:
-        self._pubcache.drop(event.advertisement.id)
-        self._watching.on_removed(event, now)
+        if self._content.advertisement(event.advertisement.id) is None:
+            self._pubcache.drop(event.advertisement.id)
+            self._watching.on_removed(event, now)
 
     def _forget(self, peer: NodeId, now: float) -> None:
         self._courier.forget(peer)
-        self._forwarding.lose(peer, now)
+        self._forwarding.lose(peer, (), inf, now)
 
-    def _on_lost(self, peer: NodeId, now: float) -> None:
-        self._forwarding.lose(peer, now)
+    def _on_lost(self, peer: NodeId, kept: Collection[RequestId], since: float, now: float) -> None:
+        self._forwarding.lose(peer, kept, since, now)
 
     def _on_latest(self, latest: Latest, now: float) -> None:
         """A client's broker answers for its resources."""
@@ -258,6 +279,8 @@ class Resources(OverlayProtocol):
                 self.effects.set_timer(EXPIRE, now + self._forwarding.lifetime / SWEEPS)
             case (str(kind), int(number)) if kind == FIND:
                 self._asking.on_timeout(number, now)
+            case (str(kind), int(number)) if kind == LOOK:
+                self._watching.on_look(number, now)
             case (str(kind), str(name)) if kind == UPDATE:
                 self._registry.on_update_due(name, now)
             case (str(kind), str(name)) if kind == LEASE:

@@ -65,6 +65,7 @@ class Request(Message, frozen=True, tag=240):
     hops: Hops = 0
     cover: RequestId | None = None  # the `payload` of algorithm 1
     direct: bool = False  # results go straight to its host
+    fresh: bool = False  # no cover will do: it wants what is there now
 
 
 class Results(Message, frozen=True, tag=241):

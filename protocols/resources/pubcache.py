@@ -7,6 +7,13 @@ import msgspec
 from overlay.predicates import Item
 from protocols.resources.messages import Found
 
+UNPUBLISHED = 20  # bits of a version for updates between two publications
+
+
+def version_of(sequence: int, since: int = 0) -> int:
+    """The version of values: the number of their publication, and updates that came after it."""
+    return (sequence << UNPUBLISHED) + min(since, (1 << UNPUBLISHED) - 1)
+
 
 class Latest(msgspec.Struct, frozen=True):
     """What a resource published last."""

@@ -61,6 +61,7 @@ class Record(msgspec.Struct):
     failed: bool = False  # a branch was lost, or the time was over
     done: bool = False  # all branches have answered
     direct: bool = False
+    fresh: bool = False  # it shares nobody's results
     sent: int = 0  # results that went straight to the host, of this branch
     got: int = 0  # at the host: those that came
 
@@ -107,6 +108,13 @@ class RequestTable:
         """It covers nobody any more."""
         if record.id in self._covers:
             self._covers.remove(record.id)
+
+    def bar_all(self, advertisement: Constraint) -> int:
+        """None that such a resource may match covers anybody any more; how many."""
+        outdated = self._covers.intersected_by(advertisement)
+        for one in outdated:
+            self._covers.remove(one)
+        return len(outdated)
 
     def is_listed(self, id: RequestId) -> bool:
         """Whether it is in the SrdSubList."""

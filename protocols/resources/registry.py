@@ -1,8 +1,8 @@
 """The resources of this node: registered as advertisements, updated by publications (§4.1, §4.2).
 
 A registration floods; updates stay in the PubCache of the broker, and go on only where somebody
-watches. An update within `update_interval` of the last one waits for its end, and the last
-one counts: no resource can flood its watchers.
+watches. Those within `update_interval` of the last one are published together at its end, as the
+last of them: no resource can flood its watchers. Who asks gets the latest in any case.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from protocols.resources.counts import ResourceCounts
 from protocols.resources.events import ResourceExpired, ResourceRegistered
 from protocols.resources.models import ModelType
 from protocols.resources.packing import item_bytes
-from protocols.resources.pubcache import Latest, PubCache
+from protocols.resources.pubcache import Latest, PubCache, version_of
 
 UPDATE = "update"
 LEASE = "lease"
@@ -38,6 +38,8 @@ class Own(msgspec.Struct):
     renewed_at: float
     item: dict[str, Value]  # as its application said last
     published_at: float | None = None
+    sequence: int = 0  # of its last publication
+    since: int = 0  # updates after it
     pending: bool = False  # an update waits for the end of the interval
 
 
@@ -127,7 +129,10 @@ class Registry:
         interval = self._config.update_interval
         if own.published_at is None or now >= own.published_at + interval:
             self._publish(own, now)
-        elif own.pending:
+            return
+        own.since += 1
+        self._keep(own, now)
+        if own.pending:
             self._counts.coalesced += 1
         else:
             own.pending = True
@@ -164,15 +169,19 @@ class Registry:
         self._effects.emit(ResourceRegistered(entry_id(self._me, own.name), own.model, change))
 
     def _publish(self, own: Own, now: float) -> None:
-        own.pending = False
+        own.pending, own.since = False, 0
         own.published_at = now
+        own.sequence = self._content.publish(own.name, own.item, now)
+        self._on_latest(self._keep(own, now), now)
+
+    def _keep(self, own: Own, now: float) -> Latest:
         resource = entry_id(self._me, own.name)
-        version = self._content.publish(own.name, own.item, now)
         advertised = self._content.advertisement(resource)
         epoch = 0 if advertised is None else advertised.epoch
+        version = version_of(own.sequence, own.since)
         latest = Latest(resource, epoch, version, dict(own.item), now)
         self._pubcache.put(latest)
-        self._on_latest(latest, now)
+        return latest
 
     def _arm_lease(self, own: Own, now: float) -> None:
         if own.lease:

@@ -1,8 +1,9 @@
 """Finds that go on: the two continuous models (§4.3).
 
 Static: this broker hears of every advertisement, and compares it with what is watched. Dynamic: a
-plain content subscription, to which updates are routed as they are published; before it, a
-one-time find tells what matches already.
+plain content subscription, to which updates are routed as they are published. What was published
+before the subscription came to a broker never comes: so a one-time find tells what matches
+when it begins, and another one whenever a resource that may match was registered.
 """
 
 from __future__ import annotations
@@ -15,18 +16,17 @@ from overlay.errors import LocalProtocolError
 from overlay.ids import NodeId
 from overlay.predicates import Constraint, intersects
 from overlay.protocol import Effects
-from protocols.content.events import (
-    AdvertisementAdded,
-    AdvertisementChanged,
-    AdvertisementRemoved,
-    Delivered,
-)
+from protocols.content.events import AdvertisementRemoved, Delivered
 from protocols.content.interface import Advertised, ContentRouter, entry_id
 from protocols.resources.asking import Asking
 from protocols.resources.config import ResourcesSettings
 from protocols.resources.counts import ResourceCounts
 from protocols.resources.events import Resource, ResourceFound, ResourceGone
 from protocols.resources.models import ModelType
+from protocols.resources.pubcache import version_of
+
+LOOK = "look"
+DELAY = 0.2  # s for the subscription to be there before the find looks
 
 
 class Watch(msgspec.Struct):
@@ -36,6 +36,7 @@ class Watch(msgspec.Struct):
     model: ModelType
     constraint: Constraint
     known: dict[str, Resource] = msgspec.field(default_factory=dict)  # as it was told last
+    looking: bool = False  # a find is due
 
 
 class Watching:
@@ -87,10 +88,23 @@ class Watching:
             subscription = self._content.subscribe(name, constraint, now, model=ModelType.DYNAMIC)
             self._next += 1
             self._watches[number] = self._subscriptions[subscription] = watch
-            self._asking.find(
-                constraint, 0, False, None, now, lambda resource, _now: self._tell(watch, resource)
-            )
+            self._look(watch, now)
         return number
+
+    def _look(self, watch: Watch, now: float) -> None:
+        """Ask for what matches now: others may have been answered before it was there."""
+
+        def found(resource: Resource, _now: float) -> None:
+            self._tell(watch, resource)
+
+        self._asking.find(watch.constraint, 0, False, None, now, found, fresh=True)
+
+    def on_look(self, number: int, now: float) -> None:
+        """A resource was registered a moment ago that may match."""
+        watch = self._watches.get(number)
+        if watch is not None:
+            watch.looking = False
+            self._look(watch, now)
 
     def end(self, number: int, now: float) -> None:
         """Tell no more."""
@@ -112,16 +126,15 @@ class Watching:
             event.item,
             "",
             event.epoch,
-            event.sequence,
+            version_of(event.sequence),
             0.0,
             event.hops,
             self._distance(event.publisher),
         )
         self._tell(watch, resource)
 
-    def on_advertised(self, event: AdvertisementAdded | AdvertisementChanged, now: float) -> None:
+    def on_advertised(self, advertised: Advertised, now: float) -> None:
         """A resource was registered, or says something else."""
-        advertised = event.advertisement
         for watch in list(self._watches.values()):
             if watch.model.resources != advertised.model:
                 continue
@@ -131,9 +144,13 @@ class Watching:
             if known is not None and not fits:
                 self._forget(watch, advertised)
                 continue
-            news = known is None or known.epoch != advertised.epoch
-            if fits and news and watch.model is ModelType.STATIC_CONTINUOUS:
+            if not fits or (known is not None and known.epoch == advertised.epoch):
+                continue
+            if watch.model is ModelType.STATIC_CONTINUOUS:
                 self._tell(watch, self._asking.static_resource(advertised))
+            elif not watch.looking:
+                watch.looking = True
+                self._effects.set_timer((LOOK, watch.number), now + DELAY)
 
     def on_removed(self, event: AdvertisementRemoved, now: float) -> None:
         """A resource is registered no more."""
@@ -148,6 +165,9 @@ class Watching:
     def _tell(self, watch: Watch, resource: Resource) -> None:
         if watch.number not in self._watches:
             return
+        content = self._content
+        if content.is_broker and content.advertisement(resource.id) is None:
+            return  # it was registered when it was found
         known = watch.known.get(resource.id)
         if known is None:
             if len(watch.known) >= self._config.max_results:
@@ -160,4 +180,4 @@ class Watching:
 
 
 def _name(number: int) -> str:
-    return f"find-{number}"
+    return f"@find-{number}"

@@ -11,6 +11,8 @@ from protocols.topics.messages import Ack, StreamKey
 from protocols.topics.modes import Mode
 from protocols.topics.readers import Readers
 
+SOONEST = 0.8  # of ack_every
+
 
 class Acknowledging(Readers):
     """A stream that arrives, and what its sender was told of it."""
@@ -45,7 +47,10 @@ class Acknowledging(Readers):
     def _ack_soon(self, now: float) -> None:
         if not self._ack_armed:
             self._ack_armed = True
-            self.core.effects.set_timer(("ack", self.id), now + self.core.settings.ack_every)
+            # Not in step: with messages at a steady rate one would arrive just when each ack is
+            # due, and wait for it; and all receivers of a chunk would acknowledge it together.
+            pause = self.core.settings.ack_every * self.core.rng.uniform(SOONEST, 1.0)
+            self.core.effects.set_timer(("ack", self.id), now + pause)
 
     def on_ack_timer(self, now: float) -> None:
         """What was received since the last ack waits for its acknowledgement."""

@@ -230,6 +230,10 @@ class Publisher(Outgoing):
         It does so for a chunk of a fair size: `_make_room` lets more of it go when it must.
         """
         history, config = self.history, self.config
+        messages = config.history_messages - history.messages
+        room = min(config.history_bytes - history.bytes, messages * ITEM_BYTES)
+        if room >= self.core.settings.chunk_bytes:  # as nearly always
+            return room
         messages = max(config.history_messages - config.keep, config.history_messages // 4)
         wanted = min(
             self.core.settings.chunk_bytes, config.history_bytes // 4, messages * ITEM_BYTES

@@ -36,9 +36,9 @@ def overlay(runtime: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 @contextmanager
-def peer(runtime: Path, *words: str) -> Iterator[RunningPeer]:
-    """Run `overlay peer`, insecure, on loopback; what still lives at the end is killed."""
-    command = [*OVERLAY, "peer", "--profile", "local", "--bind", "127.0.0.1:0", "--json", *words]
+def peer(runtime: Path, *words: str, kind: str = "peer") -> Iterator[RunningPeer]:
+    """Run `overlay peer` (or `broker`), insecure, on loopback; what still lives is killed."""
+    command = [*OVERLAY, kind, "--profile", "local", "--bind", "127.0.0.1:0", "--json", *words]
     process = subprocess.Popen(
         command,
         env=environment(runtime),

@@ -15,13 +15,12 @@ from nodes.spawning import ROOT
 
 NAMES = [
     "interest-links",
-    "resources",
     "simulator",
     "transport",
     # Half a minute each, on a shared machine two: their sections have tests of their own.
     *(
         pytest.param(name, marks=pytest.mark.slow)
-        for name in ("colony", "discovery", "membership", "node", "topics")
+        for name in ("colony", "discovery", "membership", "node", "resources", "topics")
     ),
 ]
 

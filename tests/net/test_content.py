@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractContextManager, AsyncExitStack, ExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,9 +14,13 @@ import trio
 from nodes.broker import BrokerNode
 from nodes.content import NotAttached
 from nodes.peer import Peer
+from nodes.scenarios.registry import find
+from nodes.stage import play
 from overlay.errors import LocalProtocolError, SecurityError
+from protocols.content import Delivered
+from tests.net.processes import RunningPeer, peer
 from tests.net.test_discovery import Field, both_worlds, place
-from tests.net.zone import DEADLINE, crashing, until
+from tests.net.zone import DEADLINE, NO_DELEGATES, crashing, until
 
 QUICK = ("content.beat=0.1", "content.lease=1", "content.client_lease=1.5", "content.patience=0.5")
 
@@ -125,3 +131,60 @@ def test_only_brokers_may_be_neighbours_and_who_is_none_is_not_attached(tmp_path
                 pass
 
     trio.run(main)
+
+
+def test_broker_processes_route_and_one_is_killed(tmp_path: Path) -> None:
+    """Three processes in a ring: the one on the shortest way dies, and the long way takes over."""
+    field = Field(tmp_path, secure=False)
+    sets = [word for one in (*QUICK, NO_DELEGATES) for word in ("--set", one)]
+
+    def broker(name: str, *links: RunningPeer) -> AbstractContextManager[RunningPeer]:
+        linked = [word for link in links for word in ("--link", link.address)]
+        told = ("--insecure", "--overlay", "testing", "--name", name, *sets, *linked)
+        return peer(tmp_path, *told, kind="broker")
+
+    async def main() -> None:
+        with ExitStack() as stack:
+            b0 = stack.enter_context(broker("b0"))
+            b1 = stack.enter_context(broker("b1", b0))
+            b2 = stack.enter_context(broker("b2", b1))
+            b3 = stack.enter_context(broker("b3", b2, b0))
+            async with client(field, "ann") as ann, client(field, "bob") as bob:
+                await ann.content.attach(b0.address)
+                await bob.content.attach(b2.address)
+                ann.content.advertise("x >= 0", name="p")
+                with bob.content.subscribe("x >= 0") as wanted:
+                    seen: list[Delivered] = []
+
+                    async def read() -> None:
+                        async for found in wanted:
+                            seen.append(found)  # noqa: PERF401 (others look at it as it grows)
+
+                    async def publish_until(count: int) -> None:
+                        """Trees take a moment to stand: publish until so many came."""
+                        with trio.fail_after(DEADLINE):
+                            while len(seen) < count:
+                                ann.content.publish("p", {"x": len(seen)})
+                                await trio.sleep(0.05)
+
+                    async with trio.open_nursery() as nursery:
+                        nursery.start_soon(read)
+                        await publish_until(3)
+                        b1.signal(signal.SIGKILL)
+                        before = len(seen)
+                        await publish_until(before + 5)
+                        b3.signal(signal.SIGKILL)  # no way is left
+                        wanted.close()
+                    numbers = [one.sequence for one in seen]
+                    assert numbers == sorted(set(numbers))
+                    assert {one.publisher for one in seen} == {"ann"}
+
+    trio.run(main)
+
+
+@pytest.mark.parametrize(
+    "name", ["content-tree", pytest.param("content-cycles", marks=pytest.mark.slow)]
+)
+def test_a_scenario_holds_over_zeromq(name: str) -> None:
+    entry = find(name)
+    trio.run(partial(play, entry.script, size=entry.nodes, seed=1))

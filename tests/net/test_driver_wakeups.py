@@ -26,7 +26,10 @@ def _seldom_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def _message_during_a_timers_tick(ada: Speaker, bob: Speaker) -> None:
-    """Let a message reach bob's socket while the tick of his timer runs: nobody else is told."""
+    """Let a message reach bob's socket while the tick of his timer runs, and sends over it.
+
+    So ZeroMQ takes notice of it then, and nobody else is told.
+    """
     ada.knows(bob)
     ada.say("bob", 0)
     await until(lambda: bob.numbers == [0], "an open link")
@@ -37,6 +40,7 @@ async def _message_during_a_timers_tick(ada: Speaker, bob: Speaker) -> None:
         there = select.poll()
         there.register(int(bob.driver._router.FD), select.POLLIN)
         assert there.poll(1000 * WITHIN)
+        bob.talk.effects.send("ada", Word(2))  # over the connection that she opened
         fired.set()
 
     bob.talk.on_fire = on_fire

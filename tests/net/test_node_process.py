@@ -207,6 +207,8 @@ def test_the_demo_shows_what_it_promises(runtime: Path, tmp_path: Path) -> None:
         assert one["failed"] > 0
         assert 0 < one["replaced"] <= report["replaced"]
         assert one["returned"] > 0
+    assert len(report["machines"]["machines"]) == 12
+    assert report["machines"]["zones"] == 3
     assert report["table"]["read"] == report["table"]["keys"] == 10_000
     recover(Path(report["traces"]))  # two peers were killed, and a zone
     rows = read_folder(Path(report["traces"]))

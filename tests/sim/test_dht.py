@@ -32,6 +32,7 @@ class Zone:
     def __init__(self, seed: int = 1) -> None:
         self.sim = Simulator(seed)
         stage: Stage = SimStage(self.sim, nodes=5)
+        self.stage = stage
         self.store = Store(stage, QUICK)
         for name in self.store.members:
             stage.start(name, self.store.recipe(name))
@@ -119,3 +120,44 @@ def test_who_has_a_stale_upper_tier_ring_is_told_where_keys_lie() -> None:
         sim.call("a1", stale.submit, Operation(Kind.PUT, key, b"v"), outcomes.append)
         assert sim.run_until(lambda: bool(outcomes), 10.0, every=0.01)  # noqa: B023
         assert outcomes == [Outcome(Status.DONE, True)]
+
+
+def test_a_lost_majority_is_refused_until_a_person_accepts_the_loss() -> None:
+    zone = Zone()
+    for number in range(40):
+        zone.do("n0", Operation(Kind.PUT, b"%d" % number, b"v"))
+    zone.store.crash("n1")
+    zone.store.crash("n2")  # with their memory: some shards keep one replica of three
+    for name in ("n1", "n2"):
+        zone.store.members.remove(name)
+    zone.sim.run_for(20.0)
+    assert zone.store.problem()
+    lost = {name: zone.store.dht(name).without_majority for name in zone.store.members}
+    assert sum(lost.values()) > 0
+    outcomes = [zone.do("n0", Operation(Kind.GET, b"%d" % number)) for number in range(40)]
+    assert any(one.status is not Status.DONE for one in outcomes)
+    accepted = [
+        zone.sim.call(name, zone.store.dht(name).accept_loss) for name in zone.store.members
+    ]
+    assert accepted == [lost[name] for name in zone.store.members]
+    assert zone.sim.run_until(lambda: not zone.store.problem(), 30.0)
+    outcomes = [zone.do("n0", Operation(Kind.GET, b"%d" % number)) for number in range(40)]
+    assert outcomes == [Outcome(Status.DONE, True, b"v")] * 40  # each had a survivor
+    assert not any(zone.store.dht(name).accept_loss(zone.sim.now) for name in zone.store.members)
+
+
+def test_who_was_only_out_of_reach_gives_way_when_its_loss_was_accepted() -> None:
+    zone = Zone()
+    zone.do("n0", Operation(Kind.PUT, b"k", b"old"))
+    members = zone.store.dht("n0").where(b"k").members
+    survivor, apart = members[0], members[1:]
+    rest = [name for name in zone.store.members if name not in apart]
+    zone.stage.partition([rest, list(apart)])
+    zone.sim.run_for(20.0)
+    zone.sim.call(survivor, zone.store.dht(survivor).accept_loss)
+    zone.sim.run_for(10.0)
+    assert zone.do(survivor, Operation(Kind.PUT, b"k", b"new")).status is Status.DONE
+    zone.stage.heal()
+    assert zone.sim.run_until(lambda: not zone.store.problem(), 60.0), zone.store.problem()
+    for name in zone.store.members:
+        assert zone.do(name, Operation(Kind.GET, b"k")).value == b"new"

@@ -122,6 +122,16 @@ def test_discoveries_have_their_parts(analysed: Analysed) -> None:
         assert shares == pytest.approx(100)
 
 
+def test_requests_for_resources_have_their_costs(analysed: Analysed) -> None:
+    found = {row["node"]: row for row in analysed.rows("resource_requests")}
+    assert {name: row["total"] for name, row in found.items()} == analysed.answers.finds
+    for row in found.values():
+        assert (row["found"], row["end"], row["hops"]) == (3, "all answered", 2)
+        assert (row["request_messages"], row["result_messages"], row["shared"]) == (2, 3, 1)
+    for row in analysed.rows("resources"):
+        assert row["requests"] == row["complete"] == row["shared"]
+
+
 def test_who_is_out_of_line_is_named(analysed: Analysed) -> None:
     found = {(row["subject"], row["measure"]) for row in analysed.rows("anomalies")}
     assert (analysed.answers.busy, "bytes sent") in found

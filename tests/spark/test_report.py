@@ -19,7 +19,7 @@ browser = pytest.mark.skipif(
 )
 SECTIONS = (
     *("overview", "time", "delivery", "latency", "membership", "load", "paths", "dht"),
-    *("discovery", "anomalies"),
+    *("discovery", "resources", "anomalies"),
 )
 
 
@@ -56,7 +56,10 @@ def test_it_draws_every_section_and_marks_a_node(analysed: Analysed, tmp_path: P
     for section in SECTIONS:
         assert f'<section id="{section}"' in document, section
     charts = re.findall(r'id="chart-([a-z]+)"[^>]*data-ready="yes"', document)
-    assert set(charts) >= {"messages", "alive", "bytes", "latency", "agreement", "load", "hops"}
+    assert set(charts) >= {
+        *("messages", "alive", "bytes", "latency", "agreement", "load", "hops"),
+        *("operations", "keys"),
+    }
     assert document.count("main-svg") >= len(charts)
     heights = re.findall(r'class="main-svg"[^>]* height="(\d+)"', document)
     assert heights

@@ -17,6 +17,7 @@ from tests.spark.conftest import Analysed
 TABLES = [(name, table) for name, job in JOBS.items() for table in job.tables]
 WANTED = {
     *("delivery", "latency", "membership", "traffic", "paths", "dht", "discovery", "anomalies"),
+    "resources",
     "colony",
 }
 

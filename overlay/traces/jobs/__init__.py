@@ -10,6 +10,7 @@ from overlay.traces.jobs.latency import latency
 from overlay.traces.jobs.membership import membership
 from overlay.traces.jobs.nodes import nodes
 from overlay.traces.jobs.paths import paths
+from overlay.traces.jobs.resources import resources
 from overlay.traces.jobs.traffic import traffic
 
 JOBS: dict[str, Job] = {
@@ -23,6 +24,7 @@ JOBS: dict[str, Job] = {
         paths,
         dht,
         discovery,
+        resources,
         colony,
         anomalies,
     )

@@ -44,11 +44,23 @@ function chart(id, build, describe) {
   return element;
 }
 
+// A legend of several rows must not be taken from the height of the plot.
+const LEGEND_ROW = 19, LETTER = 7, SYMBOL = 46;
+
+function legendRows(traces, whole, width) {
+  if (whole.showlegend === false || traces.length < 2) return 0;
+  const longest = Math.max(...traces.map((one) => (one.name || "").length));  // all columns are alike
+  const columns = Math.max(1, Math.floor((width - 76) / (LETTER * longest + SYMBOL)));
+  return Math.ceil(traces.length / columns);
+}
+
 async function drawAll() {
   for (const [element, build] of drawn) {
     if (!element.isConnected) { drawn.delete(element); continue; }
     const [traces, more] = build();
-    await Plotly.react(element, traces, layout(more), { displayModeBar: false, responsive: true });
+    const whole = layout(more);
+    whole.height += LEGEND_ROW * Math.max(0, legendRows(traces, whole, element.clientWidth) - 1);
+    await Plotly.react(element, traces, whole, { displayModeBar: false, responsive: true });
     element.dataset.ready = "yes";
     if (element.dataset.clicks !== "yes" && element.on) {
       element.dataset.clicks = "yes";

@@ -1,6 +1,7 @@
 // The sections of the page, in order; one without anything to show is left out.
 "use strict";
 let latencyBy = "topic";
+const HALF = 300;  // px of a chart that shares its row
 
 function section(id, title, says, ...children) {
   const kept = children.filter((child) => child);
@@ -32,6 +33,8 @@ function overview() {
   if (all) {
     facts.push([micros(all.p50), "latency, median", "latency"], [micros(all.p99), "latency, p99", "latency"]);
   }
+  const operations = rowsOf("dht");
+  if (operations.length) facts.push([short(total(operations, "count")), "operations on the table", "dht"]);
   if (noticed.length) {
     facts.push([seconds(Math.max(...noticed.map((row) => row.last))), "until all saw a death", "membership"]);
   }
@@ -72,12 +75,12 @@ function overTime() {
       titled("Living nodes", chart("alive", () => [[
         line("nodes", time.alive.map((one) => one[0]), time.alive.map((one) => one[1]), 2,
           { line: { shape: "hv", width: 2, color: series(2) }, fill: "tozeroy", hovertemplate: "%{y}" }),
-      ], { height: 220, showlegend: false, shapes: deaths(), xaxis: { title: "seconds" },
+      ], { height: HALF, showlegend: false, shapes: deaths(), xaxis: { title: "seconds" },
         yaxis: { title: "nodes", rangemode: "tozero" } }], "living nodes over time")),
       hasBytes ? titled("Bytes on the wire", chart("bytes", () => [[
         line("sent", time.seconds, time.sent_bytes, 0, { hovertemplate: "%{y:.3s}B/s" }),
         line("received", time.seconds, time.received_bytes, 1, { hovertemplate: "%{y:.3s}B/s" }),
-      ], { height: 220, xaxis: { title: "seconds" }, yaxis: { title: "B/s", rangemode: "tozero" } }],
+      ], { height: HALF, xaxis: { title: "seconds" }, yaxis: { title: "B/s", rangemode: "tozero" } }],
       "bytes sent and received per second")) : null));
 }
 
@@ -145,9 +148,9 @@ function membership() {
     "How views converge: the share of a zone's members that hold its most common view, and how long it " +
     "took until others noticed who came and who died.",
     scopes.length ? make("div", { class: "two" },
-      titled("Agreement", chart("agreement", () => [curve("agreement", 100), { height: 260,
+      titled("Agreement", chart("agreement", () => [curve("agreement", 100), { height: HALF,
         xaxis: { title: "seconds" }, yaxis: { title: "% with the same view", range: [0, 103] } }], "agreement of views")),
-      titled("Size of views", chart("sizes", () => [curve("size", 1), { height: 260,
+      titled("Size of views", chart("sizes", () => [curve("size", 1), { height: HALF,
         xaxis: { title: "seconds" }, yaxis: { title: "members", rangemode: "tozero" } }], "mean size of views"))) : null,
     noticed.length ? titled("Noticed by the others", table("membership", [["what", "what"], ["node", "node", nodeLink],
       ["scope", "zone"], ["since", "at", since], ["observers", "observers"], ["first", "first after", seconds],
@@ -211,7 +214,25 @@ const TIMES = [["count", "count", count], ["p50", "p50", micros], ["p90", "p90",
   ["p999", "p99.9", micros], ["most", "longest", micros]];
 
 function dht() {
+  const operations = rowsOf("dht"), held = rowsOf("dht_balance");
+  const nodes = [...new Set(held.map((row) => row.node))].sort();
+  const height = Math.max(320, 90 + 19 * operations.length);
+  // Points, not bars: on a logarithmic scale a bar has no foot.
+  const points = (name, column, place) => ({ type: "scatter", mode: "markers", name, y: operations.map((row) => row.operation),
+    x: operations.map((row) => row[column] / 1000), marker: { color: series(place), size: 9 },
+    hovertemplate: "%{x:.3~s} ms" });
   return section("dht", "Distributed table", "How long operations took, who holds the keys, and how late replicas are.",
+    operations.length || held.length ? make("div", { class: "two" },
+      operations.length ? titled("Times of operations", chart("operations", () => [
+        [points("p50", "p50", 0), points("p99", "p99", 1)],
+        { height, hovermode: "closest",
+          xaxis: { title: "ms", type: "log" }, yaxis: { type: "category", autorange: "reversed", dtick: 1 } }],
+      "median and 99th percentile of each operation")) : null,
+      held.length ? titled("Keys", chart("keys", () => [["owner", "replica", "lateral"].map((role, place) => {
+        const own = new Map(held.filter((row) => row.role === role).map((row) => [row.node, row.keys]));
+        return { type: "bar", name: role, x: nodes, y: nodes.map((node) => own.get(node) || 0), customdata: nodes,
+          marker: { color: series(place) }, hovertemplate: "%{y}" };
+      }), { height, barmode: "stack", yaxis: { title: "keys" } }], "keys of each node, by role")) : null) : null,
     rowsOf("dht").length ? titled("Operations", table("dht", [["operation", "operation"], ...TIMES,
       ["hops", "hops, mean", (value) => value === null ? "–" : value.toFixed(2)]])) : null,
     rowsOf("dht_balance").length ? titled("Balance", table("dht_balance", [["node", "node", nodeLink], ["zone", "zone"],
@@ -231,6 +252,18 @@ function discovery() {
       ["began", "at", since], ["broker", "broker", nodeLink], ["total", "total", millis], ["waiting", "waiting", millis],
       ["choosing", "choosing", millis], ["pinging", "pinging", millis], ["round_trip", "round trip", millis],
       ["responses", "responses"], ["failure", "failure"]])) : null);
+}
+
+function resources() {
+  const some = (value) => value === null ? "–" : value.toFixed(1);
+  return section("resources", "Discovery of resources", "How long requests for resources took, and what they cost the brokers.",
+    rowsOf("resources").length ? titled("Summary", table("resources", [["zone", "zone"], ["requests", "requests"],
+      ["complete", "complete"], ["shared", "shared results"], ["found", "found, mean", some], ["mean", "mean", millis],
+      ["p50", "p50", millis], ["p99", "p99", millis], ["hops", "hops", some],
+      ["request_messages", "messages: requests", some], ["result_messages", "results", some]])) : null,
+    rowsOf("resource_requests").length ? titled("Requests", table("resource_requests", [["node", "node", nodeLink],
+      ["began", "at", since], ["forwarding", "forwarding"], ["total", "total", millis], ["found", "found"], ["end", "end"],
+      ["hops", "hops"], ["request_messages", "messages: requests"], ["result_messages", "results"]])) : null);
 }
 
 function colony() {
@@ -302,16 +335,22 @@ function follow() {
   if (found) card(decodeURIComponent(found[1]));
 }
 
+// Of a page that was opened at one of its sections: there was none when the browser looked for it.
+function goToSection() {
+  const found = location.hash.length > 1 && document.getElementById(location.hash.slice(1));
+  if (found) found.scrollIntoView({ behavior: "instant" });
+}
+
 // -- the page --------------------------------------------------------------------------------------
 
 function show() {
   const sections = [overview(), overTime(), delivery(), latency(), membership(), load(), paths(), dht(),
-    discovery(), colony(), anomalies()].filter(Boolean);
+    discovery(), resources(), colony(), anomalies()].filter(Boolean);
   main.replaceChildren(...sections, ending());
   document.getElementById("sections").replaceChildren(...sections.slice(1).map((one) =>
     make("a", { href: "#" + one.id }, one.querySelector("h2").textContent)));
-  drawAll();
   markRows();
+  return drawAll();
 }
 
 function setTheme(theme) {
@@ -334,6 +373,6 @@ function controls() {
 }
 
 controls();
-show();
+show().then(goToSection);
 follow();
 addEventListener("hashchange", follow);

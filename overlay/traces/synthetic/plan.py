@@ -125,6 +125,7 @@ class Answers(msgspec.Struct):
     keys: dict[str, int] = {}  # held by each node as owner
     lags: dict[str, list[int]] = {}  # of copies at each node, µs: least, most and sum
     discoveries: dict[str, list[float]] = {}  # by node: total ms, waiting ms
+    finds: dict[str, float] = {}  # by node: total ms of its request for resources
     busy: str = ""
     jumping: str = ""
     slow_path: list[str] = []

@@ -83,6 +83,7 @@ class _Node:
         self._look_up()
         if number < DISCOVERIES:
             self._discover()
+            self._find()
         table = self._rows.table(
             node=self._name,
             life=BEGIN,
@@ -320,6 +321,21 @@ class _Node:
         chosen = {"kind": kinds.DISCOVERY_CHOSEN.name, "peer": "broker1", "count": 3}
         self._rows.add(1, **request, **chosen, duration=total, value=0.012, time=begin + total)
         self._answers.discoveries[self._name] = [total / 1000, waiting / 1000]
+
+    def _find(self) -> None:
+        """One request for resources, which two brokers hand on, and which finds three."""
+        begin, total = BEGIN + 3_000_000, 4_000 + 100 * self._number
+        request = {"protocol": "resources", "origin": self._name, "stream": 7}
+        asked = {"kind": kinds.RESOURCE_REQUESTED.name, "detail": "similarity"}
+        self._rows.add(1, **request, **asked, time=begin)
+        for place, way in enumerate(("routed", "covered")):
+            handled = {"kind": kinds.RESOURCE_HANDLED.name, "detail": way, "hops": place + 1}
+            self._rows.add(1, **request, **handled, time=begin + 1_000)
+        answered = {"kind": kinds.RESOURCE_ANSWERED.name, "count": 3, "hops": 1}
+        self._rows.add(1, **request, **answered, time=begin + 2_000)
+        done = {"kind": kinds.RESOURCE_DONE.name, "detail": "all answered", "value": 3.0}
+        self._rows.add(1, **request, **done, duration=total, hops=2, time=begin + total)
+        self._answers.finds[self._name] = total / 1000
 
 
 def _with_jump(table: pa.Table) -> pa.Table:

@@ -98,7 +98,8 @@ class Node:
 
 def greeting(role: str = "broker", **changed: object) -> Greeting:
     """A neighbour whose ledger has the number 7 and nothing in it."""
-    fields = {"lease": 100.0, "series": 7, "stamp": 1, "digest": packed(0)} | changed
+    fields = {"lease": 100.0, "series": 7, "stamp": 1, "digest": packed(0), "hears": True}
+    fields |= changed
     return Greeting(role, **fields)  # type: ignore[arg-type]
 
 

@@ -17,13 +17,31 @@ from tests.unit.content.world import World, linked
 
 def test_a_new_neighbour_is_greeted_and_its_ledger_is_asked_for() -> None:
     node = Node()
+    assert node.hear("n1", greeting(hears=False, series=0)) == [
+        Send("n1", Greeting("broker", 5.0, 0, 0, packed(0), hears=True))
+    ]
+    assert node.content.neighbours() == (), "it may not hear this node"
     done = node.hear("n1", greeting())
     ledger = node.content.router.readers["n1"].ledger
     assert done == [
         Emit(NeighbourUp("n1")),
-        Send("n1", Greeting("broker", 5.0, ledger.series, 0, packed(0))),
+        Send("n1", Greeting("broker", 5.0, ledger.series, 0, packed(0), hears=True)),
         Send("n1", Again(0)),
     ]
+
+
+def test_a_link_that_carries_one_way_alone_goes_down() -> None:
+    node = Node()
+    node.meet("n1")
+    for _ in range(6):
+        node.now += 0.9
+        node.hear("n1", greeting(hears=False))
+        node.timer(BEAT)
+    assert node.content.neighbours() == ()
+    node.hear("n1", greeting(hears=False))
+    assert node.content.neighbours() == ()
+    node.hear("n1", greeting())
+    assert node.content.neighbours() == ("n1",)
 
 
 def test_who_asks_is_told_everything_and_then_changes() -> None:

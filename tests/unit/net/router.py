@@ -113,6 +113,7 @@ class Desk:
     ) -> None:
         self.router = FakeRouter()
         self.delivered: list[tuple[str, str, Any]] = []
+        self.settled: list[int] = []  # how many were delivered each time
         self.refused: Counter[str] = Counter()
         self.opened: list[str] = []
         self.left: list[str] = []
@@ -129,6 +130,7 @@ class Desk:
             overlay=OVERLAY,
             life=bytes(8),
             deliver=self._deliver,
+            settle=lambda now: self.settled.append(len(self.delivered)),
             refuse=self._refuse,
             opened=lambda session, hello: self.opened.append(session.name),
             linked=lambda name: None,

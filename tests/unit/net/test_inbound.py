@@ -44,6 +44,31 @@ def test_a_peer_says_hello_and_is_heard() -> None:
     assert not desk.refused
 
 
+def test_applications_get_the_first_frame_of_a_wake_up_before_the_others_are_read() -> None:
+    desk = Desk()
+    desk.say_hello("bob")
+    for _ in range(3):
+        desk.router.put(b"a", frame(ASK))
+    desk.inbound.expect(0.0)
+    assert desk.inbound.drain(0.0) is False
+    assert len(desk.delivered) == 3
+    assert desk.settled == [1], "the rest is settled when the tick ends"
+    desk.inbound.expect(0.0)
+    assert desk.inbound.drain(0.0) is False, "it woke up for nothing"
+
+
+def test_an_empty_router_stays_so_until_something_is_sent() -> None:
+    desk = Desk()
+    session = desk.say_hello("bob")
+    assert session is not None
+    desk.inbound.drain(0.0)
+    assert desk.inbound.is_empty
+    desk.inbound.end_intake()
+    desk.router.put(b"a", frame(ASK))
+    desk.inbound.send(session, [*encoded(Mark(1))])
+    assert not desk.inbound.is_empty, "sending may swallow that something came"
+
+
 @pytest.mark.parametrize(
     ("first", "reason"),
     [
