@@ -271,8 +271,10 @@ class Attachment:
             self._rtt = max(0.0, now - self._beat_at)
         path = (src, *msg.path)
         if core.me in path:
-            self._break_cycle(path, now)
-            return
+            path = path[: path.index(core.me)]
+            if core.me == min(core.me, *path):
+                self._break_cycle(now)
+                return
         moved = self._learn_places(msg)
         if path != core.path or moved:
             core.path = path
@@ -290,15 +292,14 @@ class Attachment:
             core.above = msg.here
         return moved
 
-    def _break_cycle(self, path: tuple[NodeId, ...], now: float) -> None:
-        """Several closed it at one moment; the one with the least name opens it again."""
-        cycle = path[: path.index(self._core.me) + 1]
-        if self._core.me == min(cycle):
-            leader = self._core.leader
-            self._core.counts.cycles += 1
-            self._told(leader, CYCLE)
-            self._home_at = now + self._core.settings.home_every
-            self.leave(CYCLE, now)
+    def _break_cycle(self, now: float) -> None:
+        """Several closed it at one moment; the one with the least name opens it again.
+
+        All others hand the path on, so that it gets to that one.
+        """
+        self._core.counts.cycles += 1
+        self._told(self._core.leader, CYCLE)
+        self.leave(CYCLE, now)
 
     def on_log_out(self, src: NodeId, msg: LogOut, now: float) -> None:
         """The leader does not know this unit (any more)."""
