@@ -411,6 +411,48 @@ RESOURCE_DONE = Kind(
     flow=True,
 )
 
+# -- colonies (origin: the client; stream: its request) -----------------------------------------
+
+COLONY_LEADER = Kind(
+    "colony-leader",
+    DELIVERY,
+    "this unit follows `peer` from now on, or no more",
+    {"detail": "found, or why it was lost", "hops": "to the root"},
+)
+COLONY_ASKED = Kind(
+    "colony-asked",
+    DELIVERY,
+    "this node asks for services",
+    {"count": "wants", "detail": "search mode; empty: as each broker is set"},
+    flow=True,
+)
+COLONY_HANDLED = Kind(
+    "colony-handled",
+    MESSAGES,
+    "a broker got a request from `peer`",
+    {"count": "wants", "hops": "it took"},
+    flow=True,
+)
+COLONY_FOUND = Kind(
+    "colony-found",
+    DELIVERY,
+    "`peer` serves a want of the request",
+    {"first": "number of the want", "hops": "the request took", "duration": "since it was asked"},
+    flow=True,
+)
+COLONY_DONE = Kind(
+    "colony-done",
+    DELIVERY,
+    "the request ended",
+    {
+        "count": "wants that are served",
+        "value": "wants that were asked",
+        "duration": "of all of it",
+        "detail": "complete or timed out",
+    },
+    flow=True,
+)
+
 KINDS: dict[str, Kind] = {
     one.name: one for one in list(globals().values()) if isinstance(one, Kind)
 }

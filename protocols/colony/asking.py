@@ -77,6 +77,7 @@ class Client:
         )
         request = self._open[request_id] = OpenRequest(msg, now, now + within)
         core.counts.wanted += 1
+        core.tracer.asked(request_id, len(wants), terms.mode)
         core.timers.set((GIVE_UP, request_id), request.until)
         self._send(request, now)
         return request_id
@@ -150,6 +151,7 @@ class Client:
         if servant.endpoints and servant.name != core.me:
             core.effects.emit(ContactLearned(servant.name, servant.endpoints))
         after = now - request.began
+        core.tracer.found(id, index, servant.name, acceptance.hops, after)
         core.effects.emit(ServantFound(id, index, servant, acceptance.hops, after))
         if len(request.found[index]) == want.replies:
             self._end_want(id, request, index, "")
@@ -166,9 +168,9 @@ class Client:
         core.timers.cancel((GIVE_UP, id))
         core.counts.ended += 1
         served = sum(len(found) >= request.wanted[index] for index, found in request.found.items())
-        core.effects.emit(
-            RequestEnded(id, served, len(request.found), complete, now - request.began)
-        )
+        after = now - request.began
+        core.tracer.done(id, served, len(request.found), after, complete)
+        core.effects.emit(RequestEnded(id, served, len(request.found), complete, after))
 
     def on_timer(self, id: int, now: float) -> None:
         """Its time is over."""

@@ -24,6 +24,7 @@ BEAT = "beat"
 LOGIN = "login"  # the answer to a LogIn is overdue, or a pause is over
 LOST = "lost"  # nothing was heard of the leader
 UNKNOWN = "unknown here"  # a leader's word to who is not in its table: log in again
+MOST_OTHERS = 32  # leaders to turn to; those told last are kept
 LOGIN_TRIES = 3  # within `login_within`: one may be lost
 CYCLE = "that would close a cycle of leaders"
 
@@ -38,7 +39,7 @@ class Attachment:
         self.on_found: tuple[Callable[[float], None], ...] = ()
         self.home: NodeId = ""  # the leader that this unit was told to have
         self.others: dict[NodeId, None] = {}  # more that it was told of
-        self._serial = 0  # of that LogIn
+        self._serial = 0  # of the LogIn under way
         self._tries = 0
         self._queue: list[NodeId] = []  # whom it asks next
         self._pause = 0.0
@@ -72,7 +73,10 @@ class Attachment:
         """Turn to these, too, when no other leader is left."""
         for leader in leaders:
             if leader != self._core.me:
+                self.others.pop(leader, None)
                 self.others[leader] = None
+                if len(self.others) > MOST_OTHERS:
+                    del self.others[next(iter(self.others))]
         if self.is_seeking and not self._core.pending:
             self._seek(self._candidates(), now)
 
@@ -186,6 +190,7 @@ class Attachment:
         self._rtt = 0.0
         self._number = 0
         self._home_at = now + core.settings.home_every
+        core.tracer.leader(src, "found", len(core.path))
         core.effects.emit(LeaderFound(src, core.path))
         self._learn_places(msg)
         self._path_changed(now)
@@ -266,8 +271,10 @@ class Attachment:
             self._rtt = max(0.0, now - self._beat_at)
         path = (src, *msg.path)
         if core.me in path:
-            self._break_cycle(path, now)
-            return
+            path = path[: path.index(core.me)]
+            if core.me == min(core.me, *path):
+                self._break_cycle(now)
+                return
         moved = self._learn_places(msg)
         if path != core.path or moved:
             core.path = path
@@ -285,15 +292,14 @@ class Attachment:
             core.above = msg.here
         return moved
 
-    def _break_cycle(self, path: tuple[NodeId, ...], now: float) -> None:
-        """Several closed it at one moment; the one with the least name opens it again."""
-        cycle = path[: path.index(self._core.me) + 1]
-        if self._core.me == min(cycle):
-            leader = self._core.leader
-            self._core.counts.cycles += 1
-            self._told(leader, CYCLE)
-            self._home_at = now + self._core.settings.home_every
-            self.leave(CYCLE, now)
+    def _break_cycle(self, now: float) -> None:
+        """Several closed it at one moment; the one with the least name opens it again.
+
+        All others hand the path on, so that it gets to that one.
+        """
+        self._core.counts.cycles += 1
+        self._told(self._core.leader, CYCLE)
+        self.leave(CYCLE, now)
 
     def on_log_out(self, src: NodeId, msg: LogOut, now: float) -> None:
         """The leader does not know this unit (any more)."""
@@ -322,6 +328,7 @@ class Attachment:
         core.unsettled = now + core.settings.lease
         core.timers.cancel(BEAT)
         core.timers.cancel(LOST)
+        core.tracer.leader(leader, reason, 0)
         core.effects.emit(LeaderLost(leader, reason))
         self._path_changed(now)
         self.on_lost(leader, now)

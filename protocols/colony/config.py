@@ -64,8 +64,11 @@ class ColonySettings(Settings, frozen=True, kw_only=True):
     within: Annotated[
         float, bounded("s", 0.05, 86_400, "a request's time, unless it says so itself")
     ] = 10.0
+    longest: Annotated[
+        float, bounded("s", 0.1, 86_400, "a broker searches for: its client may have said any time")
+    ] = 600.0
     child_share: Annotated[
-        float, bounded("share", 0.05, 0.95, "of what is left that a child may take: half, so that")
+        float, bounded("share", 0.05, 0.95, "of what is left that a child may take, silent or not")
     ] = 0.5
     leader_share: Annotated[
         float, bounded("share", 0.05, 0.95, "that the leader may take: it is the last to be asked")

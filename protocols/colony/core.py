@@ -13,6 +13,7 @@ from protocols.colony.config import ColonySettings
 from protocols.colony.counts import ColonyCounts
 from protocols.colony.interface import Card
 from protocols.colony.table import RoutingTable
+from protocols.colony.tracing import Tracer
 
 
 class Core:
@@ -32,6 +33,7 @@ class Core:
         self.settings = settings
         self.card = card
         self.counts = ColonyCounts()
+        self.tracer = Tracer(me, effects)
         self.timers = Timetable(effects)
         self.table = RoutingTable()
         self.leads = False
@@ -40,6 +42,7 @@ class Core:
         self.path: tuple[NodeId, ...] = ()  # the leader, its leader, …, the root
         self.above: tuple[str, ...] = ()  # where the leader is reached
         self.unsettled = 0.0  # until then individuals or a leader that were lost may return
+        self.forming = 0.0  # until then a colony that has just begun may have its first individuals
         self._within: deque[Callable[[float], None]] = deque()
         # A random start, so that a reply to an earlier life of this node matches nothing.
         self._next = 1 + rng.getrandbits(48)

@@ -35,13 +35,16 @@ class Registry:
         self._core = core
         self.on_gone: Callable[[Child, float], None] = lambda child, now: None
         self.on_first: Callable[[], None] = lambda: None
+        self.on_offers_grown: Callable[[], None] = lambda: None
         self._banned: dict[NodeId, float] = {}  # until when
 
     # -- leading --------------------------------------------------------------------------------
 
-    def lead(self) -> None:
-        """Take individuals from now on."""
-        self._core.leads = True
+    def lead(self, now: float) -> None:
+        """Take individuals from now on; those to come have as long as log-ins take."""
+        core = self._core
+        core.leads = True
+        core.forming = now + min(2 * core.settings.login_within, core.settings.lease)
 
     def stop_leading(self, reason: str, now: float) -> None:
         """Send all individuals away, to find other leaders."""
@@ -91,6 +94,7 @@ class Registry:
             self.on_first()
             core.effects.emit(IndividualLoggedIn(src, msg.unit, len(child.services)))
         core.timers.hasten(SWEEP, now + core.settings.lease / 2)
+        self.on_offers_grown()
 
     def _broke_away(self, child: Child, now: float) -> None:
         """A colony fell silent, or its leader restarted: its individuals may be here soon."""
@@ -171,6 +175,8 @@ class Registry:
             core.table.change(child, added[:room], self._checked(msg.removed))
             child.version = msg.version
         core.effects.send(src, self._ancestry(0, child))
+        if msg.added:
+            self.on_offers_grown()
 
     def on_link_lost(self, peer: NodeId, now: float) -> None:
         """A hint: it has `probe` seconds for a sign of life."""

@@ -135,6 +135,7 @@ class Colony(OverlayProtocol):
             lambda then: self._searcher.gone(leader, then, is_broker=True)
         )
         self._registry.on_first = self._keeper.led
+        self._registry.on_offers_grown = lambda: core.inside(self._searcher.go_on)
         self._attachment.on_found = (self._client.ask_again, self._searcher.go_on)
 
     def message_handlers(self) -> Mapping[type[Message], Handler]:
@@ -174,7 +175,7 @@ class Colony(OverlayProtocol):
     def lead(self, now: float) -> None:
         """Be a broker: take individuals from now on."""
         if not self._core.leads:
-            self._registry.lead()
+            self._registry.lead(now)
             self._attachment.come_again("is a broker now", now)
             self._settle(now)
 

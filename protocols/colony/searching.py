@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import TypeAlias
 
 from overlay.errors import InvariantViolation
@@ -25,6 +25,7 @@ from protocols.colony.messages import (
 from protocols.colony.selecting import select
 
 EXPIRE = "expire"  # the earliest end of somebody's time, or of a request's
+ENDED_DEADLINES = 4096  # of requests that ended in time, which may stay until they would be due
 HEADROOM = 0.95  # of an asked peer's time that it is told: its last answer has to travel
 
 Lists: TypeAlias = tuple[list[Acceptance], list[int]]
@@ -44,6 +45,7 @@ class Searcher:
         self._searches: dict[Key, Search] = {}
         self._ended: dict[Key, int] = {}  # which wants of searches that are over, as bits
         self._deadlines: list[tuple[float, int, Key, NodeId]] = []  # empty name: the request's own
+        self._waiting = 0  # hunts that wait for who may come
         self._pushed = 0
         self._armed = 0.0  # when the timer rings; 0: it is not set
 
@@ -58,6 +60,7 @@ class Searcher:
         """Lines 2 to 11."""
         core = self._core
         core.counts.requests += 1
+        core.tracer.handled(msg.client.name, msg.id, src, len(msg.wants), msg.hops)
         known = src == core.me or core.is_above(src) or src in core.table.children
         if not known and not recovered:
             core.counts.strangers += 1
@@ -72,7 +75,8 @@ class Searcher:
                 core.counts.overloaded += 1
                 self._reject(src, msg, [want.index for want in msg.wants], now)
                 return
-            search = self._searches[key] = Search(key, msg, now + msg.within, recovered)
+            until = now + min(msg.within, core.settings.longest)
+            search = self._searches[key] = Search(key, msg, until, recovered)
             self._push(search.until, key, "")
         if msg.serial and src != core.me:
             search.kept[self._keeper.keep(src, msg)] = None
@@ -122,11 +126,12 @@ class Searcher:
         for hunt in hunts:
             if hunt.ended or hunt.pending:
                 continue
-            hunt.waits = False
+            self._wait_no_more(hunt)
             peers = self._select_peers(search, hunt) if left > core.settings.least else ()
             if not peers and self._may_return(search, hunt, now):
                 hunt.waits = True
-                self._push(core.unsettled, search.key, "")
+                self._waiting += 1
+                self._push(self._settles(search), search.key, "")
             elif not peers:
                 self._end(search, hunt)
                 rejected.setdefault(hunt.sender, []).append(hunt.want.index)
@@ -144,12 +149,19 @@ class Searcher:
             self._respond(search, sender, [], indices, now)
 
     def _may_return(self, search: Search, hunt: Hunt, now: float) -> bool:
-        """A reliable want is not rejected while a colony that broke away may come again."""
-        return (
-            bool(search.request.serial)
-            and not hunt.is_satisfied
-            and now < self._core.unsettled < search.until
-        )
+        """Nothing is rejected while the first individuals come; a reliable want also waits while
+        a colony that broke away may come again.
+        """
+        return not hunt.is_satisfied and now < self._settles(search) < search.until
+
+    def _settles(self, search: Search) -> float:
+        core = self._core
+        return max(core.unsettled, core.forming) if search.request.serial else core.forming
+
+    def _wait_no_more(self, hunt: Hunt) -> None:
+        if hunt.waits:
+            hunt.waits = False
+            self._waiting -= 1
 
     def _select_peers(self, search: Search, hunt: Hunt) -> list[NodeId]:
         """Of the own colony, or the leader when nobody there is left; nobody, if it is enough."""
@@ -292,6 +304,7 @@ class Searcher:
     # -- ends -------------------------------------------------------------------------------------
 
     def _end(self, search: Search, hunt: Hunt) -> None:
+        self._wait_no_more(hunt)
         hunt.ended = True
         hunt.pending.clear()
         search.open -= 1
@@ -333,7 +346,9 @@ class Searcher:
                 self._give_up(search, name, now)
 
     def go_on(self, now: float) -> None:
-        """There is a leader again: ask it what waits."""
+        """There is a leader again, or more is offered: ask for what waits."""
+        if not self._waiting:
+            return
         for search in list(self._searches.values()):
             self._go_on(search, now)
 
@@ -360,7 +375,11 @@ class Searcher:
 
     def _push(self, at: float, key: Key, peer: NodeId) -> None:
         self._pushed += 1
-        heappush(self._deadlines, (at, self._pushed, key, peer))
+        deadlines = self._deadlines
+        if len(deadlines) > ENDED_DEADLINES + 8 * len(self._searches):
+            deadlines[:] = [one for one in deadlines if one[2] in self._searches]
+            heapify(deadlines)
+        heappush(deadlines, (at, self._pushed, key, peer))
         if not self._armed or at < self._armed:
             self._armed = at
             self._core.timers.set(EXPIRE, at)
@@ -418,6 +437,11 @@ class Searcher:
                     raise InvariantViolation(f"{me}: want {hunt.want} of {search.key} waits alone")
                 if any(peer not in hunt.asked or peer == hunt.sender for peer in hunt.pending):
                     raise InvariantViolation(f"{me}: want {hunt.want} went back to its sender")
+        waiting = sum(
+            hunt.waits for search in self._searches.values() for hunt in search.hunts.values()
+        )
+        if waiting != self._waiting:
+            raise InvariantViolation(f"{me}: {self._waiting} wants wait, not {waiting}")
         if self._searches and not self._armed:
             raise InvariantViolation(f"{me}: a request is open without a timer")
         if len(self._searches) > self._core.settings.max_open:

@@ -18,6 +18,7 @@ TABLES = [(name, table) for name, job in JOBS.items() for table in job.tables]
 WANTED = {
     *("delivery", "latency", "membership", "traffic", "paths", "dht", "discovery", "anomalies"),
     "resources",
+    "colony",
 }
 
 

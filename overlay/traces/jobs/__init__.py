@@ -1,6 +1,7 @@
 """The Spark jobs: each a function from the rows of traces to a table, `latency(rows)`."""
 
 from overlay.traces.jobs.anomalies import anomalies
+from overlay.traces.jobs.colony import colony
 from overlay.traces.jobs.delivery import delivery
 from overlay.traces.jobs.dht import dht
 from overlay.traces.jobs.discovery import discovery
@@ -24,6 +25,7 @@ JOBS: dict[str, Job] = {
         dht,
         discovery,
         resources,
+        colony,
         anomalies,
     )
 }

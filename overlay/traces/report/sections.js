@@ -266,6 +266,18 @@ function resources() {
       ["hops", "hops"], ["request_messages", "messages: requests"], ["result_messages", "results"]])) : null);
 }
 
+function colony() {
+  const number = (value) => value === null ? "–" : value.toFixed(2);
+  const share = (value) => value === null ? "–" : value.toFixed(1) + " %";
+  if (!rowsOf("colony").length) return null;
+  return section("colony", "Colonies", "Requests for services: how many were served, and how many brokers that took.",
+    titled("Summary", table("colony", [["requests", "requests"], ["wants", "wants"], ["served", "served", share],
+      ["timed_out", "timed out"], ["hops", "hops, mean", number], ["brokers", "brokers, mean", number],
+      ["mean", "mean", millis], ["p50", "p50", millis], ["p99", "p99", millis]])),
+    rowsOf("colony_load").length ? titled("Load", table("colony_load", [["node", "broker", nodeLink],
+      ["requests", "requests", count], ["load", "of all", share]])) : null);
+}
+
 function anomalies() {
   if (!DATA.tables.anomalies) return null;
   const rows = rowsOf("anomalies");
@@ -333,7 +345,7 @@ function goToSection() {
 
 function show() {
   const sections = [overview(), overTime(), delivery(), latency(), membership(), load(), paths(), dht(),
-    discovery(), resources(), anomalies()].filter(Boolean);
+    discovery(), resources(), colony(), anomalies()].filter(Boolean);
   main.replaceChildren(...sections, ending());
   document.getElementById("sections").replaceChildren(...sections.slice(1).map((one) =>
     make("a", { href: "#" + one.id }, one.querySelector("h2").textContent)));

@@ -13,6 +13,8 @@ from protocols.colony import (
     LeaderFound,
     LeaderLost,
     LeaderRefused,
+    RequestEnded,
+    Wish,
 )
 from protocols.colony.attaching import BEAT, LOGIN, LOST
 from protocols.colony.messages import (
@@ -228,3 +230,23 @@ def test_expelled_and_not_taken_again_for_a_while() -> None:
     assert boss.individuals() == []
     with pytest.raises(LocalProtocolError, match="no individual"):
         community.world.call(boss.expel, "c")
+
+
+def test_leaders_that_were_told_are_few() -> None:
+    unit = Unit("c")
+    unit.machine.learn_leaders([f"p{number}" for number in range(50)], 0.0)
+    assert len(unit.machine._attachment.others) == 32
+
+
+def test_a_colony_that_has_just_begun_waits_for_its_first_individuals() -> None:
+    community = Community()
+    world = community.world
+    boss = community.unit("p")
+    world.call(boss.lead)
+    community.ask("p", Wish((CPU,)))
+    assert not community.heard("p", RequestEnded)
+    community.unit("c", "p", offers=[CPU])
+    assert [one.found for one in community.heard("p", RequestEnded)] == [1]
+    community.ask("p", Wish((DISK,)))
+    world.pass_time(3.1)
+    assert [one.found for one in community.heard("p", RequestEnded)] == [1, 0]

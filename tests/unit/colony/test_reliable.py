@@ -11,6 +11,7 @@ from protocols.colony.messages import (
     ServiceRequest,
     ServiceResponse,
     Want,
+    Welcome,
 )
 from tests.recording import Send, Store
 from tests.unit.colony.units import CPU, TAPE, Unit
@@ -83,10 +84,9 @@ def test_a_restarted_broker_takes_it_up_and_waits_for_its_individuals() -> None:
     assert after.machine.counts.recovered == 1
     assert after.drain() == [Send("c", Ack(50))], "nothing is rejected while they may return"
     after.deliver("c", LogIn(1, "computer", 1, ()), 1.0)
-    after.deliver("a", LogIn(1, "computer", 1, (str(CPU),)), 1.0)
-    lease = after.machine.config.lease
-    asked = [one for one in after.fire("expire", lease) if isinstance(one, Send)]
-    assert [one.to for one in asked] == ["a"]
+    done = after.deliver("a", LogIn(1, "computer", 1, (str(CPU),)), 1.0)
+    asked = [one for one in done if isinstance(one, Send)]
+    assert [type(one.msg) for one in asked] == [Welcome, ServiceRequest], "as soon as it is here"
 
 
 def test_a_restarted_broker_rejects_what_nobody_came_back_for() -> None:

@@ -245,3 +245,19 @@ def test_what_cannot_be_asked_says_why() -> None:
             unit.machine.ask(wishes, terms, 0.0)
     with pytest.raises(LocalProtocolError, match="in no colony"):
         Unit().machine.ask([Wish((CPU,))], Terms(), 0.0)
+
+
+def test_no_request_is_searched_for_longer_than_a_broker_grants() -> None:
+    unit = broker(settings=ColonySettings(longest=4.0))
+    (asked, _) = unit.deliver("c", request(want(0, CPU), within=80_000.0), 0.0)
+    assert asked == Send("a", part(want(0, CPU), left=4.0))
+
+
+def test_deadlines_of_what_ended_do_not_pile_up() -> None:
+    unit = broker()
+    for number in range(3000):
+        unit.deliver("c", ServiceRequest(number, CLIENT, (want(0, DISK),), 500.0), 0.0)
+        unit.deliver("b", ServiceResponse(number, "c", (Acceptance(0, Card("b")),)), 0.0)
+    assert unit.machine.searches == 0
+    assert len(unit.machine._searcher._deadlines) <= 4200
+    assert len(unit.machine._searcher._ended) == 3000
