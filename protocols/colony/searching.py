@@ -43,7 +43,9 @@ class Searcher:
         self.ask_own_computer: Callable[[ServiceRequest, float], None]
         self.tell_own_client: Callable[[ServiceResponse, float], None]
         self._searches: dict[Key, Search] = {}
-        self._ended: dict[Key, int] = {}  # which wants of searches that are over, as bits
+        self._ended: dict[
+            Key, tuple[int, NodeId]
+        ] = {}  # wants that are over, as bits; their sender
         self._deadlines: list[tuple[float, int, Key, NodeId]] = []  # empty name: the request's own
         self._waiting = 0  # hunts that wait for who may come
         self._pushed = 0
@@ -84,7 +86,7 @@ class Searcher:
 
     def _begin(self, search: Search, src: NodeId, msg: ServiceRequest, now: float) -> None:
         """Line 3 for the wants that are new here; those that are not never search twice."""
-        ended = self._ended.get(search.key, 0)
+        ended, sender = self._ended.get(search.key, (0, ""))
         new: list[Hunt] = []
         crossed: list[int] = []
         again: list[Hunt] = []
@@ -97,6 +99,8 @@ class Searcher:
             elif hunt is not None and hunt.sender == src:
                 self._core.counts.repeated += 1
                 again.append(hunt)
+            elif hunt is None and sender == src:  # a word more might overtake the answer
+                self._core.counts.repeated += 1
             else:
                 self._core.counts.crossed += 1
                 crossed.append(want.index)
@@ -320,10 +324,11 @@ class Searcher:
     def _close(self, search: Search) -> None:
         if self._searches.pop(search.key, None) is None:
             return
-        bits = self._ended.pop(search.key, 0)  # at the end again
-        for index in search.hunts:
+        bits, sender = self._ended.pop(search.key, (0, ""))  # at the end again
+        for index, hunt in search.hunts.items():
             bits |= 1 << index
-        self._ended[search.key] = bits
+            sender = hunt.sender
+        self._ended[search.key] = (bits, sender)
         if len(self._ended) > self._core.settings.remembered:
             del self._ended[next(iter(self._ended))]
             self._core.counts.forgotten += 1
