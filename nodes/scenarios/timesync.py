@@ -192,10 +192,11 @@ def bad_network(stage: Stage) -> Scenario:
         what="time on all nodes",
     )
     yield Until(lambda: clocks.spread() <= 4 * CLOSE, within=30, what="about the same time")
-    for _ in range(30):
+    for second in range(30):
         yield Pause(1.0)
         clocks.check_bounds()
-        assert clocks.spread() <= 6 * CLOSE, clocks.spread()
+        # The first samples are few, and may all be bad: bounds hold throughout, closeness later.
+        assert second < 10 or clocks.spread() <= 6 * CLOSE, clocks.spread()
     assert sum(clocks.machine(name).counts.late for name in clocks.honest) > 0
 
 

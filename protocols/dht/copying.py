@@ -92,11 +92,10 @@ class Copier:
             return False
         if version == shard.group.version and not shard.owns(src, ballot):
             raise core.not_in_group(src, shard.id)
-        if shard.seated:
-            return version == shard.group.version and self._acceptor.follows(
-                src, shard, ballot, now
-            )
-        return True
+        if version > shard.group.version and shard.seated:
+            core.tell_group(src, shard)  # an old one: who knows better answers with the present one
+            return False
+        return not shard.seated or self._acceptor.follows(src, shard, ballot, now)
 
     def on_copy(self, src: NodeId, message: Copy, now: float) -> None:
         """When all parts of a copy are there, make those leaves what the leader says."""
