@@ -9,6 +9,7 @@ from nodes.scenarios.running import run_scenario
     ("scenario", "seed", "nodes", "wire"),
     [
         ("colony-reliable", 260, 40, True),  # time was halved at each of nine levels
+        ("colony-loss", 132, 10, True),  # who went home in mid-request was taken to have rejected
         ("colony-basic", 255, 48, False),  # who answers late is heard until the search ends
         ("colony-basic", 280, 48, False),
     ],

@@ -209,6 +209,14 @@ def test_who_leaves_in_mid_request_has_rejected() -> None:
     assert [one for one in done if isinstance(one, Send)] == [Send("c", rejected(0))]
 
 
+def test_who_moves_in_mid_request_still_answers() -> None:
+    unit = broker()
+    unit.deliver("c", request(want(0, DISK)))
+    done = unit.deliver("b", LogOut("moved"))
+    assert [one for one in done if isinstance(one, Send)] == []
+    assert unit.deliver("b", accepted(0, "b")) == [Send("c", accepted(0, "b"))]
+
+
 def test_a_stranger_is_turned_away() -> None:
     done = broker().deliver("who", request(want(0, CPU)))
     assert done == [Send("who", LogOut("unknown here")), Send("who", rejected(0))]
