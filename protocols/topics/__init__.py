@@ -51,7 +51,8 @@ from the position on that its predecessor acknowledged. While two stand for a zo
 receivers all went to the other leaves its source, and one that is asked for what it trimmed begins
 again with all that its source still keeps for the other. One that says nothing for `lost_grace`
 while another of its zone takes part, who was promised all that it lacks, is not waited for: what
-that one acknowledges counts, upstream and for who flushes; history is kept for both. Departs from
+that one acknowledges counts, upstream and for who flushes; history is kept for both. When it leaves
+because those behind it closed, nobody waits for the silent one's part of what there is. Departs from
 §3.2: no state is replicated between gateways, since receivers and senders hold all of it anyway.
 
 Replays. A late joiner asks in its Accept for what is kept (`TopicConfig.keep`, in nack mode all of

@@ -15,6 +15,8 @@ from protocols.topics.events import Gap
 from protocols.topics.messages import (
     ASK,
     LAST,
+    NO_INTEREST,
+    NOT_ADMITTED,
     RELAY,
     Accept,
     ArrivalKey,
@@ -108,7 +110,7 @@ class Arrivals:
         takers = self._subscriptions.takers(msg.origin, msg.topic)
         if not takers:
             wanted = self._subscriptions.wanted(msg.topic)
-            reason = "not admitted" if wanted else "no interest"
+            reason = NOT_ADMITTED if wanted else NO_INTEREST
             self._core.effects.send(src, Reject(*key_of(msg), reason))
             return None
         stream = self._new(src, msg, now)
@@ -126,7 +128,7 @@ class Arrivals:
             return stream
         if fellow or core.book.knows_remote(msg.topic):
             # Who stands for a zone gets streams from outside, not from another one who does.
-            reason = "a gateway itself" if fellow else "no interest"
+            reason = "a gateway itself" if fellow else NO_INTEREST
             core.effects.send(src, Reject(*key, reason, relay=True))
         return None
 
@@ -241,7 +243,7 @@ class Arrivals:
         """Nobody here wants it any more: tell its sender."""
         if stream.subscriptions or (stream.relay and not self._bridge.is_idle(stream)):
             return
-        moved = stream.relay is not None and bool(self._bridge.behind(stream.key, stream.topic))
+        moved = stream.relay is not None and self._bridge.others_serve(stream)
         self._core.effects.send(stream.source, Leave(*stream.id, moved=moved))
         if self._core.effects.tracing and stream.relay is None:
             tracing.left(self._core, stream.key, stream.topic, stream.order.expected)

@@ -7,13 +7,14 @@ from collections.abc import Iterable
 from overlay.ids import NodeId
 from protocols.topics.core import Core
 from protocols.topics.departures import Departures
-from protocols.topics.messages import Knock, StreamKey
+from protocols.topics.messages import LEFT, NO_INTEREST, NOT_ADMITTED, Knock, StreamKey
 from protocols.topics.modes import Mode
 from protocols.topics.receiving import Incoming
 from protocols.topics.relation import Seat
 from protocols.topics.relaying import Relay
 
 KNOCK_AGAIN = 4  # × offer_every
+WANT_NO_MORE = (LEFT, NO_INTEREST, NOT_ADMITTED)  # why a receiver is shunned
 
 
 class Bridge:
@@ -85,6 +86,16 @@ class Bridge:
         return not behind or (
             stream.mode is Mode.ACK and all(seat in relay.shunned for seat in behind)
         )
+
+    def others_serve(self, stream: Incoming) -> bool:
+        """Whether somebody behind an idle relay may want more of it, from another one.
+
+        What the zone says of who is interested is older than the word of who left.
+        """
+        relay = stream.relay
+        assert relay is not None
+        behind = self.behind(stream.key, stream.topic)
+        return any(relay.shunned.get(seat) not in WANT_NO_MORE for seat in behind)
 
     # -- calling --------------------------------------------------------------------------------
 

@@ -37,6 +37,8 @@ MOST_FLAGS = 31
 
 GONE = "gone"  # a reason: there is no such stream here (any more)
 MOVED = "moved"  # a reason: somebody else serves it now
+LEFT = "left"  # a reason: it wants no more of it
+NO_INTEREST, NOT_ADMITTED = "no interest", "not admitted"  # reasons of a Reject
 
 NO_REPLAY, REPLAY_LAST, REPLAY_SINCE, REPLAY_ALL = range(4)
 

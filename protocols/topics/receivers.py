@@ -13,6 +13,7 @@ from protocols.topics.events import SubscriberFailed, SubscriberJoined, Subscrib
 from protocols.topics.history import Chunk
 from protocols.topics.messages import (
     ASK,
+    LEFT,
     MOVED,
     REPLAY_ALL,
     REPLAY_LAST,
@@ -26,7 +27,7 @@ from protocols.topics.messages import (
     StreamKey,
 )
 from protocols.topics.modes import Mode
-from protocols.topics.relation import Relation, Seat
+from protocols.topics.relation import Orphan, Relation, Seat
 from protocols.topics.stream import Stream
 
 LONGEST_OFFER_PAUSE = 2.0  # s
@@ -42,7 +43,7 @@ class Receivers(Stream):
         super().__init__(core, key, topic, mode, config, newest)
         self.relations: dict[Seat, Relation] = {}
         self.shunned: dict[Seat, str] = {}  # rejected us or failed, and did not call since
-        self.orphans: dict[str, tuple[int, float]] = {}  # zones without a gateway: position, until
+        self.orphans: dict[str, Orphan] = {}  # zones without a gateway
         self.linger_until = inf
         self._try_again: dict[Seat, float] = {}  # when failed ones are offered it once more
         self._since: dict[NodeId, int] = {}  # nack: how far the stream was when they subscribed
@@ -69,6 +70,15 @@ class Receivers(Stream):
     def hands_on(self, peer: NodeId, *, relay: bool) -> bool:
         """Whether it takes part for others: then it needs no right of its own."""
         return relay and Seat(peer, relay=True) in self.relations
+
+    @abstractmethod
+    def _bequeath(self, heir: Relation, upto: int) -> None:
+        """One who stood for others left: who is silent, and stood for the same, is excused."""
+
+    def _heard(self, relation: Relation, now: float) -> None:
+        """It lives: whatever it lacks is waited for."""
+        relation.heard_at = now
+        relation.excused = 0
 
     @abstractmethod
     def check(self, now: float) -> None:
@@ -140,9 +150,12 @@ class Receivers(Stream):
         del self.relations[relation.seat]
         self._say_failed(relation.seat, MOVED)
         if relation.operational or relation.inherited:
-            until = now + self.core.settings.fail_after
-            position, _ = self.orphans.get(relation.stands_for, (relation.acked, 0.0))
-            self.orphans[relation.stands_for] = (min(position, relation.acked), until)
+            zone, until = relation.stands_for, now + self.core.settings.fail_after
+            mine = Orphan(relation.acked, until, relation.excused)
+            other = self.orphans.get(zone, mine)
+            self.orphans[zone] = Orphan(
+                min(mine.position, other.position), until, min(mine.excused, other.excused)
+            )
             self._arm(until)
 
     def _discover(self, seat: Seat, stands_for: str, now: float) -> None:
@@ -153,7 +166,7 @@ class Receivers(Stream):
             if stands_for and other.stands_for == stands_for
         ]
         if stands_for in self.orphans:
-            owed.append(self.orphans.pop(stands_for)[0])
+            owed.append(self.orphans.pop(stands_for).position)
         position = min(owed, default=self.history.newest)
         pause = self.core.settings.offer_every
         offset = self.history.offset(position)
@@ -220,7 +233,7 @@ class Receivers(Stream):
         if relation is None:
             self._say_failed(seat, "not offered")
             return
-        relation.heard_at = now
+        self._heard(relation, now)
         if relation.receiver != msg.receiver:
             start = self._start_for(relation.acked, msg)
             relation.receiver = msg.receiver
@@ -325,15 +338,19 @@ class Receivers(Stream):
         relation = self.relations.get(seat)
         if relation is None:
             return
-        self.shunned[seat] = "left"
+        self.shunned[seat] = MOVED if moved else LEFT
         self._try_again.pop(seat, None)
         fellows = [one for one in self.relations.values() if one.stands_for == relation.stands_for]
         if moved and seat.relay and len(fellows) == 1:
             self._orphan(relation, now)  # it may come back: what it lacks stays for a while
         else:  # or one who stands for the same goes on, and tells what those behind it lack
             del self.relations[seat]
+            if seat.relay:
+                # Who stood for others leaves when they all did, with or without what there is.
+                self._bequeath(relation, relation.acked if moved else self.history.newest)
             self._tell_left(seat.peer)
             self.settled(now)
+            self.check(now)
 
     def _tell_left(self, peer: NodeId) -> None:
         self.core.effects.emit(SubscriberLeft(self.topic, peer, self.key[1]))

@@ -18,6 +18,14 @@ class Seat(NamedTuple):
     relay: bool = False  # it stands for others
 
 
+class Orphan(NamedTuple):
+    """A zone whose gateway is gone: what it lacked is kept for who comes next."""
+
+    position: int  # all behind it have everything up to here
+    until: float
+    excused: int = 0  # as of a relation
+
+
 class Relation:
     """From the first offer (`receiver` is None) over Accept to the end.
 
@@ -31,6 +39,7 @@ class Relation:
         "ask_pause",
         "begun",
         "discovered_at",
+        "excused",
         "flags",
         "heard_at",
         "inherited",
@@ -45,7 +54,7 @@ class Relation:
         "sent",
         "slow",
         "stands_for",
-        "superseded",
+        "waits_since",
     )
 
     def __init__(
@@ -69,7 +78,8 @@ class Relation:
         self.ask_pause = 0.0
         self.lost_at: float | None = None  # when membership removed it
         self.slow = False  # and told so
-        self.superseded = False  # silent, and another one who stands for the same has its place
+        self.waits_since = now  # when the first message that it did not acknowledge was sent
+        self.excused = 0  # silent since, and up to here who had its place, and left, had it all
         self.resent: dict[int, float] = {}  # when which chunk was sent again
 
     @property
