@@ -55,6 +55,7 @@ class Offer(Message, frozen=True, tag=112):
     window: Number  # bytes that may be on the way: acknowledge well before
     keep: Number  # acknowledged messages that are kept for late joiners: gateways do so, too
     relay: bool = False  # to a gateway, which hands it on; here and in the messages below
+    oldest: Number = 0  # the first one that the sender still has
 
 
 class Accept(Message, frozen=True, tag=113):
@@ -207,6 +208,16 @@ class Recalled(Message, frozen=True, tag=124):
     bare: bool = False  # as BARE says it of Data
 
 
+class Moving(Message, frozen=True, tag=126):
+    """I change my zone or my address, or its publisher does: keep my place, or wait for me."""
+
+    origin: WireName
+    stream: Number
+    relay: bool = False
+    receiver: Number = 0  # of a gateway that goes, and was served by itself: it needs a place
+    have: Number = 0  # all up to this one
+
+
 AboutStream: TypeAlias = (
     Offer
     | Accept
@@ -221,6 +232,7 @@ AboutStream: TypeAlias = (
     | Leave
     | Recall
     | Recalled
+    | Moving
 )
 MESSAGES: tuple[type[Message], ...] = (*get_args(AboutStream), Knock)
 

@@ -9,6 +9,7 @@ from overlay.ids import NodeId
 from protocols.topics.messages import RELAY
 
 ALL_OTHER_ZONES = "@"  # whom the gateway of a publisher's own zone stands for
+EVERYBODY = ""  # in the place of a zone: all who were let go at once, and may come back
 
 
 class Seat(NamedTuple):
@@ -45,6 +46,7 @@ class Relation:
         "inherited",
         "live",
         "lost_at",
+        "moves_until",
         "offer_at",
         "offer_pause",
         "peer",
@@ -77,6 +79,7 @@ class Relation:
         self.ask_at = inf
         self.ask_pause = 0.0
         self.lost_at: float | None = None  # when membership removed it
+        self.moves_until = 0.0  # it, or the publisher, changes its zone: it keeps its place
         self.slow = False  # and told so
         self.waits_since = now  # when the first message that it did not acknowledge was sent
         self.excused = 0  # silent since, and up to here who had its place, and left, had it all

@@ -36,6 +36,7 @@ class Outgoing(Heirs):
             begin = chunk.end - len(chunk.payload)
             ready: list[Relation] = []
             members: list[NodeId] = []
+            elsewhere: list[NodeId] = []  # whom no tree of this zone reaches
             gateways: list[NodeId] = []
             for relation in self.relations.values():
                 if (
@@ -44,8 +45,13 @@ class Outgoing(Heirs):
                     and (chunk.end - relation.acked_end <= window or relation.acked_end >= begin)
                 ):
                     ready.append(relation)
-                    (gateways if relation.flags else members).append(relation.peer)
+                    if self._in_tree and relation.moves_until and not relation.flags:
+                        elsewhere.append(relation.peer)
+                    else:
+                        (gateways if relation.flags else members).append(relation.peer)
             self._send_to_all(chunk, members, gateways)
+            if elsewhere:
+                self.core.effects.send(elsewhere, self.data(chunk))
             for relation in ready:
                 self._was_sent(relation, chunk, now)
         else:
@@ -235,6 +241,12 @@ class Outgoing(Heirs):
     def _check_relation(self, relation: Relation, now: float) -> float:
         """Do what is due; returns when something is next."""
         settings = self.core.settings
+        if relation.moves_until and now >= relation.moves_until:
+            relation.moves_until = 0.0
+            if relation.seat not in self.wanted() and self._let_go(relation, now):
+                self.settled(now)
+            if relation.seat not in self.relations:
+                return inf
         if not relation.operational:
             deadline = relation.discovered_at + settings.handshake_within
             if now >= deadline:
@@ -247,7 +259,7 @@ class Outgoing(Heirs):
             return inf
         # The successor of a gateway needs time to be found, and goes on from where that one was.
         patience = settings.fail_after * (2 if relation.stands_for else 1)
-        deadline = relation.heard_at + patience
+        deadline = max(relation.heard_at + patience, relation.moves_until)
         if relation.lost_at is not None:
             deadline = min(deadline, relation.lost_at + settings.lost_grace)
         if now >= deadline:
@@ -258,7 +270,7 @@ class Outgoing(Heirs):
             self._tell(relation, ASK)
             pause = min(relation.ask_pause * 2, settings.heartbeat)
             self.ask_by(relation, now + pause, pause)
-        return min(relation.ask_at, deadline)
+        return min(relation.ask_at, deadline, relation.moves_until or inf)
 
     def end(self, now: float, *, lost: bool = False) -> None:
         """Nothing follows: tell everybody, and serve who lacks something for a while."""

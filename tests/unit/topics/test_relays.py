@@ -95,7 +95,7 @@ def test_a_gateway_accepts_for_others_and_offers_when_it_has_begun() -> None:
     stream, _ = stream_of(node)
     assert accept == Send("pub", Accept(*KEY, stream.receiver, 0, REPLAY_ALL, 0.0, True))
     assert sends(node.receive("pub", Begin(*KEY, 4, relay=True))) == [
-        Send("fg", Offer(*KEY, TOPIC, Mode.ACK, 4, 3, WINDOW, 0, True))
+        Send("fg", Offer(*KEY, TOPIC, Mode.ACK, 4, 3, WINDOW, 0, True, 4))
     ]
 
 
