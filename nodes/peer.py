@@ -26,6 +26,7 @@ from nodes.facts import event_facts, link_facts, member_facts
 from nodes.federation import Federation
 from nodes.machine_share import MachineShare
 from nodes.members import Attributes, Members
+from nodes.moving import Moving
 from nodes.node import Node
 from nodes.publishing import TopicPublisher, topic_config
 from nodes.recipes import peer
@@ -99,7 +100,7 @@ class Peer:
         self, config: NodeConfig, *, attributes: Mapping[str, Value] | None = None
     ) -> None:
         self.node = Node(config, self._assemble)
-        self.zone: Scope = self.node.zone
+        self._said: dict[str, Value] = {}  # attributes of the application
         self.refused = ""  # why the zone does not take this node
         distances = Distances(self.node)
         self._recipe = peer(config, distances.round_trip)
@@ -113,6 +114,7 @@ class Peer:
             ("watch", self._tell_events),
         ):
             self.node.control.register(name, handler)
+        self._moving = Moving(self.node, self._said, self.joined)
         Federation(self.node)
         TopicService(self.node)
         self.time = PeerTime(self.node)
@@ -188,6 +190,22 @@ class Peer:
                     self._check_admitted()
                     raise LocalProtocolError(f"{self.node.name} stopped before it joined") from None
 
+    async def move(
+        self, *, zone: str = "", bind: Iterable[str] = (), seeds: Iterable[str] = ()
+    ) -> None:
+        """Leave this zone, or this address, and go on elsewhere with all publishers and
+        subscriptions; returns when the peer is in its zone there.
+
+        `seeds` (HOST:PORT) are asked besides those that it knows. SecurityError when it may not be
+        in that zone; where it cannot listen it comes back, and the error says why.
+        """
+        await self._moving.move(zone, bind, seeds)
+
+    @property
+    def zone(self) -> Scope:
+        """Of which it is a member."""
+        return self.node.zone
+
     def _is_in_zone(self) -> bool:
         if self._membership.entered or len(self.members) > 1:
             return True
@@ -238,7 +256,7 @@ class Peer:
     @property
     def attributes(self) -> Attributes:
         """What this peer tells about itself; set and delete keys here."""
-        return Attributes(self._membership, self.node.call)
+        return Attributes(self._membership, self.node.call, self._said)
 
     @property
     def zones(self) -> tuple[ZoneEntry, ...]:
@@ -360,6 +378,7 @@ class Peer:
         self.attributes.update(values or {})
         for key in remove or ():
             self.node.call(self._membership.remove_attribute, key)
+            self._said.pop(key, None)
         return dict(self.attributes)
 
     async def _tell_events(self) -> AsyncIterator[dict[str, Any]]:
