@@ -20,6 +20,7 @@ from tests.netns.commands import LabError, tool
 from tests.netns.host import Host
 from tests.netns.lab import Lab
 from tests.netns.process import HostProcess
+from tests.netns.sweep import end_processes
 from tests.netns.waiting import until
 
 TOOLS = {"sshd": "openssh-server", "ssh": "openssh-client", "ssh-keygen": "openssh-client"}
@@ -45,6 +46,7 @@ set -e
 tree=$1; prefix=$2; shift 2
 mount --make-rprivate /
 mount --bind "$tree/etc" /etc/ssh
+[ ! -d "$tree/disk" ] || mount -t tmpfs -o size=4m tmpfs "$tree/root"
 case "$prefix" in /root/*|/tmp/*)
     mkdir -p "$tree/prefix" "$tree$prefix"
     mount --bind "$prefix" "$tree/prefix"
@@ -52,7 +54,6 @@ case "$prefix" in /root/*|/tmp/*)
 esac
 mount -t tmpfs tmpfs /run
 mkdir -m 755 /run/sshd
-[ ! -d "$tree/disk" ] || mount -t tmpfs -o size=4m tmpfs "$tree/root"
 mount --rbind "$tree/root" /root
 mount --rbind "$tree/tmp" /tmp
 cd /
@@ -126,9 +127,7 @@ class SshHosts:
     def kill(self, name: str) -> None:
         """As if its plug had been pulled: every process ends, and nobody is told."""
         self.lab.unplug(self.hosts[name])
-        from tests.netns.sweep import _end_processes
-
-        _end_processes(self.hosts[name].namespace)
+        end_processes(self.hosts[name].namespace)
 
     def write(
         self,

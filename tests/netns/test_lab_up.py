@@ -1,4 +1,4 @@
-"""A lab from nothing to nothing: up, up again, a change, a death, logs, exec, restart, down."""
+"""A lab from nothing to nothing: up, up again, a death, a change, logs, exec, down."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import signal
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from tests.netns.host import Host
 from tests.netns.lab_fixture import Hosts
@@ -20,18 +22,18 @@ def pids(told: dict[str, Any]) -> dict[str, int]:
     return {name: view["pid"] for name, view in told["peers"].items()}
 
 
+@pytest.mark.timeout(400)  # of other people's load: alone it takes a tenth
 def test_a_lab_from_nothing_to_nothing(ssh_hosts: Hosts) -> None:
-    there = ssh_hosts("h1", "h2", "h3")
-    there.write(peers=2, zones={"h1": "a", "h2": "a", "h3": "b"})
+    there = ssh_hosts("h1", "h2")
+    there.write(peers=2, zones={"h1": "a", "h2": "b"})
     first = there.lab_json("up")
-    names = {f"h{host}-{peer}" for host in (1, 2, 3) for peer in (1, 2)}
+    names = {f"h{host}-{peer}" for host in (1, 2) for peer in (1, 2)}
     assert set(first["started"]) == first["peers"].keys() == names
     assert first["failures"] == first["warnings"] == {}
     for name, view in first["peers"].items():
-        zone = "b" if name.startswith("h3") else "a"
-        assert view["zone"] == zone
-        assert set(view["members"]) == {n for n in names if n.startswith("h3") == (zone == "b")}
-        assert view["zones"] == {"a": 4, "b": 2}
+        assert view["zone"] == {"h1": "a", "h2": "b"}[name[:2]]
+        assert set(view["members"]) == {other for other in names if other[:2] == name[:2]}
+        assert view["zones"] == {"a": 2, "b": 2}
     only_its_own_keys(there)
 
     again = there.lab_json("up")
@@ -44,11 +46,6 @@ def test_a_lab_from_nothing_to_nothing(ssh_hosts: Hosts) -> None:
     told = there.overlay("lab", "exec", "--host", "h2", "--", "overlay", "status").stdout
     assert "h2-1" in told
     assert "h1-1" not in told
-    assert "h3-2: " in there.overlay("lab", "logs", "h3-2").stdout
-    restarted = there.lab_json("restart", "h3-2")
-    assert restarted["restarted"] == ["h3-2"]
-    assert there.overlay("lab", "status").stdout.count("yes") == 6
-
     stopped = there.lab_json("down", "--purge")
     assert set(stopped["removed"]) == names
     for host in there.hosts.values():
@@ -92,7 +89,7 @@ def change_one_setting(there: SshHosts) -> None:
     text += "[host.settings.net]\nheartbeat = 12.5\n"  # of the last host
     there.inventory.write_text(text)
     told = there.lab_json("up")
-    assert told["restarted"] == ["h3-1", "h3-2"]
+    assert told["restarted"] == ["h2-1", "h2-2"]
     assert told["started"] == []
     after = pids(told)
-    assert {name for name in after if after[name] != before[name]} == {"h3-1", "h3-2"}
+    assert {name for name in after if after[name] != before[name]} == {"h2-1", "h2-2"}
