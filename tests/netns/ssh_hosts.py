@@ -85,6 +85,7 @@ class SshHosts:
             f"  UserKnownHostsFile {self.desk.folder}/known_hosts\n"
             "  StrictHostKeyChecking accept-new\n  LogLevel ERROR\n"
         )
+        self.source = ROOT  # of the operator's program
         self.inventory = self.desk.folder / "lab.toml"
         self.hosts: dict[str, Host] = {}
         self.daemons: dict[str, HostProcess] = {}
@@ -163,7 +164,8 @@ class SshHosts:
         """The operator's: the wheels are those that were made before the lab had no internet."""
         return {
             "PATH": os.environ["PATH"],
-            "PYTHONPATH": str(ROOT),
+            "PYTHONPATH": str(self.source),
+            "PYTHONSAFEPATH": "1",
             "OVERLAY_HOME": str(self.desk.folder / "config"),
             "XDG_CACHE_HOME": str(cache_folder().parent.parent),
             "PIP_NO_INDEX": "1",
