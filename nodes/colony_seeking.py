@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from nodes.discovery import NoBroker, endpoints_of, find
 from overlay.errors import LocalProtocolError
+from overlay.logs import about
 from protocols.colony import Colony, LeaderWanted
 from protocols.discovery import DiscoverySettings
 
@@ -38,7 +39,7 @@ class LeaderSeeker:
         try:
             found = await find(node)
         except (NoBroker, LocalProtocolError) as error:  # or another discovery is under way
-            log.info("no leader found: %s", error)
+            log.info("no leader found: %s", error, extra=about("no-leader-found", "colony"))
             return
         near = [one for one in found.candidates if one.answered and one.name != node.name]
         for one in near[:NEAREST]:

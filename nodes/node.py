@@ -28,6 +28,7 @@ from overlay.errors import LocalProtocolError, RemoteProtocolError, SecurityErro
 from overlay.host import Surroundings
 from overlay.ids import NodeId, check_name
 from overlay.limits import Limits
+from overlay.logs import speak_for
 from overlay.net.config import NetSettings
 from overlay.net.driver import Driver
 from overlay.net.status import DriverStatus
@@ -153,6 +154,8 @@ class Node:
         for stream in self._streams:
             self._listen(stream)
         async with AsyncExitStack() as sockets, trio.open_nursery() as nursery:
+            before = speak_for(self.name, self.zone)
+            sockets.callback(speak_for, *before)
             await nursery.start(self._drive)
             if self.config.control:
                 listening = self.control.listening(runtime_folder(), self.name)
