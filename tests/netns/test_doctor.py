@@ -22,6 +22,7 @@ OVERLAY = [sys.executable, "-m", "nodes.cli"]
 
 def _environment(host: Host) -> dict[str, str]:
     own = {"XDG_RUNTIME_DIR": str(host.folder), "OVERLAY_HOME": str(host.folder / "home")}
+    own["OVERLAY_SET"] = ""  # with beacons
     return {**os.environ, "PYTHONPATH": str(ROOT), **own}
 
 
