@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from html import escape
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 STEP = 44  # px between two messages
 LANE = 190  # px between two nodes
@@ -26,6 +27,9 @@ HALF_BOX = 15
 _ARROW = re.compile(r"(\S+) (-->|->|=>|-) (\S+?)(?:: (.*))?$")
 _NOTE = re.compile(r"note (\S+): (.*)$")
 _PLACES = re.compile(r"(ring|row)(?: ([^:]+))?: (.+)$")
+
+
+P = TypeVar("P")
 
 
 class DiagramError(Exception):
@@ -117,7 +121,7 @@ def _picture(lines: list[str]) -> str:
     return _svg(width, top + row_height, [*shapes, *arrows, *boxes])
 
 
-def _of(at: dict[str, Point] | dict[str, int], name: str, line: str) -> object:
+def _of(at: Mapping[str, P], name: str, line: str) -> P:
     try:
         return at[name]
     except KeyError:
@@ -166,7 +170,8 @@ def _svg(width: float, height: float, parts: list[str]) -> str:
     return (
         f'<div class="diagram"><svg viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}"'
         f' height="{height:.0f}" role="img" xmlns="http://www.w3.org/2000/svg">'
-        '<defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8"'
-        ' markerHeight="8" orient="auto-start-reverse"><path class="tip" d="M0 0 8 4 0 8z"/>'
+        '<defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="10"'
+        ' markerHeight="10" markerUnits="userSpaceOnUse" orient="auto-start-reverse">'
+        '<path class="tip" d="M0 0 8 4 0 8z"/>'
         "</marker></defs>" + "".join(parts) + "</svg></div>"
     )
