@@ -22,8 +22,10 @@ from typing import NamedTuple, TypeVar
 
 STEP = 44  # px between two messages
 LANE = 190  # px between two nodes
-RADIUS = 70
+RADIUS = 60
 HALF_BOX = 15
+GAP = 150  # px between two places of a row
+LINES = {"-": "link", "->": "message", "-->": "message lost", "=>": "strong"}
 _ARROW = re.compile(r"(\S+) (-->|->|=>|-) (\S+?)(?:: (.*))?$")
 _NOTE = re.compile(r"note (\S+): (.*)$")
 _PLACES = re.compile(r"(ring|row)(?: ([^:]+))?: (.+)$")
@@ -65,60 +67,84 @@ def _sequence(lines: list[str]) -> str:
             begin, end = _of(at, source, line), _of(at, target, line)
             style = "message lost" if kind == "-->" else "message"
             tip = end - math.copysign(3, end - begin)
-            parts.append(_line(Point(begin, y), Point(tip, y), style, "arrow"))
+            parts.append(_line(Point(begin, y), Point(tip, y), style))
             parts.append(_label(Point((begin + end) / 2, y - 8), said or ""))
         else:
             raise DiagramError(f"no message and no note: {line!r}")
     return _svg(140 + LANE * (len(names) - 1), height + 8, parts)
 
 
+class _Places:
+    """Where the places of a picture are: rings side by side, rows below each other."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most  # places in one row
+        self.at: dict[str, Point] = {}
+        self.shapes: list[str] = []
+        self.boxes: list[str] = []
+        self.width = 0.0
+        self.bottom = 0.0
+        self._top = 0.0
+        self._right = 0.0
+
+    def ring(self, title: str, names: list[str]) -> None:
+        middle = Point(self._right + RADIUS + 48, self._top + RADIUS + 24)
+        self.shapes.append(f'<circle class="ring" cx="{middle.x}" cy="{middle.y}" r="{RADIUS}"/>')
+        self.shapes.append(_label(Point(middle.x, middle.y + 5), title, "title"))
+        for place, name in enumerate(names):
+            turn = 2 * math.pi * place / len(names) - math.pi / 2
+            x, y = middle.x + RADIUS * math.cos(turn), middle.y + RADIUS * math.sin(turn)
+            self._put(name, Point(x, y))
+        self._right += 2 * RADIUS + 100
+        self.bottom = max(self.bottom, self._top + 2 * RADIUS + 48)
+        self.width = max(self.width, self._right)
+
+    def row(self, title: str, names: list[str]) -> None:
+        self._top, self._right = self.bottom, 0.0
+        if title:
+            self.shapes.append(_label(Point(6, self._top + 37), title, "title left"))
+        start = 165.0 if title else 75 + GAP * (self._most - len(names)) / 2
+        for place, name in enumerate(names):
+            self._put(name, Point(start + GAP * place, self._top + 32))
+        self.bottom += 66
+        last = self.at[names[-1].strip("*")]
+        self.width = max(self.width, last.x + _half(names[-1]) + 8)
+
+    def _put(self, name: str, spot: Point) -> None:
+        self.at[name.strip("*")] = spot
+        self.boxes.append(_box(spot, name))
+
+
 def _picture(lines: list[str]) -> str:
-    at: dict[str, Point] = {}
-    shapes, boxes, arrows = [], [], []
-    top, x, width, row_height = 0.0, 0.0, 0.0, 0.0
+    most = max((len(told[3].split()) for line in lines if (told := _PLACES.match(line))), default=0)
+    places, arrows, labels = _Places(most), [], []
     for line in lines:
-        if places := _PLACES.match(line):
-            kind, title, words = places.groups()
-            names = words.split()
-            if kind == "row":
-                top, x, row_height = top + row_height, 0.0, 70.0
-            else:
-                row_height = max(row_height, 2 * RADIUS + 100)
-            if kind == "ring":
-                middle = Point(x + RADIUS + 75, top + RADIUS + 50)
-                shapes.append(
-                    f'<circle class="ring" cx="{middle.x}" cy="{middle.y}" r="{RADIUS}"/>'
-                )
-                shapes.append(_label(Point(middle.x, middle.y + 5), title or "", "title"))
-                for place, name in enumerate(names):
-                    turn = 2 * math.pi * place / len(names) - math.pi / 2
-                    spot = Point(
-                        middle.x + RADIUS * math.cos(turn), middle.y + RADIUS * math.sin(turn)
-                    )
-                    at[name.strip("*")] = spot
-                    boxes.append(_box(spot, name))
-                x += 2 * RADIUS + 170
-            else:
-                if title:
-                    shapes.append(_label(Point(6, top + 40), title, "title left"))
-                start = 200.0 if title else 85.0
-                for place, name in enumerate(names):
-                    at[name.strip("*")] = spot = Point(start + 165 * place, top + 35)
-                    boxes.append(_box(spot, name))
-                x = start + 165 * len(names) - 80
-            width = max(width, x)
+        if told := _PLACES.match(line):
+            kind, title, words = told.groups()
+            add = places.ring if kind == "ring" else places.row
+            add((title or "").replace("_", " "), words.split())
         elif arrow := _ARROW.match(line):
             source, kind, target, said = arrow.groups()
-            begin, end = _of(at, source, line), _of(at, target, line)
-            middle = Point((begin.x + end.x) / 2, (begin.y + end.y) / 2)
-            style = {"-": "link", "->": "message", "-->": "message lost", "=>": "strong"}[kind]
-            short = _clipped(begin, end) if kind != "-" else end
-            arrows.append(_line(begin, short, style, "" if kind == "-" else "arrow"))
-            if said:
-                arrows.append(_label(Point(middle.x, middle.y - 6), said))
+            begin, end = _of(places.at, source, line), _of(places.at, target, line)
+            start, tip = _clipped(end, begin, _half(source)), _clipped(begin, end, _half(target))
+            arrows.append(_line(begin, tip, LINES[kind], kind != "-"))
+            labels.append(_beside(start, tip, said or ""))
         else:
             raise DiagramError(f"no place and no line: {line!r}")
-    return _svg(width, top + row_height, [*shapes, *arrows, *boxes])
+    parts = [*places.shapes, *arrows, *places.boxes, *labels]
+    return _svg(places.width, places.bottom, parts)
+
+
+def _beside(begin: Point, end: Point, said: str) -> str:
+    """A label at the middle of a line: above a level one, to the right of an upright one."""
+    middle = Point((begin.x + end.x) / 2, (begin.y + end.y) / 2)
+    if abs(begin.x - end.x) < abs(begin.y - end.y) / 2:
+        return _label(Point(middle.x + 8, middle.y + 5), said, "label left")
+    if abs(begin.y - end.y) > HALF_BOX:  # a slanting one: outside of what it spans
+        falls = (end.y - begin.y) * (end.x - begin.x) > 0
+        aside, style = (10, "label left") if falls else (-10, "label right")
+        return _label(Point(middle.x + aside, middle.y), said, style)
+    return _label(Point(middle.x, middle.y - 6), said)
 
 
 def _of(at: Mapping[str, P], name: str, line: str) -> P:
@@ -128,16 +154,22 @@ def _of(at: Mapping[str, P], name: str, line: str) -> P:
         raise DiagramError(f"nobody is called {name!r}: {line!r}") from None
 
 
-def _clipped(begin: Point, end: Point) -> Point:
-    """The point where a line meets the box at its end."""
+def _clipped(begin: Point, end: Point, half: float) -> Point:
+    """The point where a line meets the box at its end, which is so wide."""
     dx, dy = begin.x - end.x, begin.y - end.y
-    reach = min(38 / abs(dx) if dx else math.inf, (HALF_BOX + 2) / abs(dy) if dy else math.inf)
+    aside = (half + 2) / abs(dx) if abs(dx) > 1 else math.inf
+    reach = min(aside, (HALF_BOX + 2) / abs(dy) if abs(dy) > 1 else math.inf)
     return Point(end.x + dx * reach, end.y + dy * reach)
+
+
+def _half(name: str) -> float:
+    """Of the width of a box with that name in it."""
+    return max(34.0, 4.2 * len(name.strip("*")) + 8)
 
 
 def _box(middle: Point, name: str) -> str:
     plain = name.strip("*")
-    half = max(34.0, 4.2 * len(plain) + 8)
+    half = _half(name)
     style = "box marked" if name.endswith("*") else "box"
     return (
         f'<rect class="{style}" x="{middle.x - half:.1f}" y="{middle.y - HALF_BOX:.1f}"'
@@ -154,7 +186,7 @@ def _note(middle: Point, said: str) -> str:
     )
 
 
-def _line(begin: Point, end: Point, style: str, tip: str) -> str:
+def _line(begin: Point, end: Point, style: str, tip: bool = True) -> str:
     marker = ' marker-end="url(#arrow)"' if tip else ""
     return (
         f'<line class="{style}" x1="{begin.x:.1f}" y1="{begin.y:.1f}" x2="{end.x:.1f}"'
@@ -163,6 +195,8 @@ def _line(begin: Point, end: Point, style: str, tip: str) -> str:
 
 
 def _label(at: Point, said: str, style: str = "label") -> str:
+    if not said:
+        return ""
     return f'<text class="{style}" x="{at.x:.1f}" y="{at.y:.1f}">{escape(said)}</text>'
 
 

@@ -1,4 +1,4 @@
-"""The documentation site builds without a warning, all links lead somewhere, it needs no network."""
+"""The documentation site builds without a warning, its links lead somewhere, no network needed."""
 
 from __future__ import annotations
 
