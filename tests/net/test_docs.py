@@ -29,7 +29,7 @@ from tests.examples import (
     shell_lines,
 )
 
-MADE = {"STATUS.md", "MESSAGES.md", "TRACES.md"}  # no page, or made from the code
+MADE = {"STATUS.md", "MESSAGES.md", "METRICS.md", "TRACES.md"}  # no page, or made from the code
 PAGES = sorted(path for path in (ROOT / "docs").rglob("*.md") if path.name not in MADE)
 SECTIONS = [section for page in PAGES for section in sections(page)]
 
