@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from nodes.bdn_asking import BdnAsker
 from nodes.discovery import NoBroker, endpoints_of, find
 from overlay.errors import LocalProtocolError
+from overlay.logs import about
 from protocols.beacon import NobodyFound
 from protocols.discovery import DiscoverySettings
 
@@ -34,10 +35,10 @@ class BdnFallback(BdnAsker):
         try:
             found = await find(node)
         except NoBroker as error:
-            log.info("no broker to meet: %s", error)
+            log.info("no broker to meet: %s", error, extra=about("no-broker-found", "discovery"))
             places = list(node.config.section(DiscoverySettings).bdns)
         except LocalProtocolError as error:  # another discovery is under way
-            log.info("BDNs are not asked: %s", error)
+            log.info("BDNs are not asked: %s", error, extra=about("bdn-not-asked", "discovery"))
             return
         else:
             near = [endpoints_of(one) for one in found.candidates if one.answered]

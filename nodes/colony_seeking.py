@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from nodes.bdn_asking import BdnAsker
 from nodes.discovery import NoBroker, endpoints_of, find
 from overlay.errors import LocalProtocolError
+from overlay.logs import about
 from protocols.colony import Colony, LeaderWanted
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class LeaderSeeker(BdnAsker):
         try:
             found = await find(node)
         except (NoBroker, LocalProtocolError) as error:  # or another discovery is under way
-            log.info("no leader found: %s", error)
+            log.info("no leader found: %s", error, extra=about("no-leader-found", "colony"))
             return
         near = [one for one in found.candidates if one.answered and one.name != node.name]
         for one in near[:NEAREST]:

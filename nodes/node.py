@@ -28,6 +28,7 @@ from overlay.errors import LocalProtocolError, OverlayError, RemoteProtocolError
 from overlay.host import Surroundings
 from overlay.ids import NodeId, check_name
 from overlay.limits import Limits
+from overlay.logs import speak_for
 from overlay.net.config import NetSettings
 from overlay.net.driver import Driver
 from overlay.net.status import DriverStatus
@@ -165,6 +166,8 @@ class Node:
     async def _running(self) -> AsyncIterator[None]:
         self._assemble()
         async with AsyncExitStack() as sockets, trio.open_nursery() as nursery:
+            before = speak_for(self.name, self.zone)
+            sockets.callback(speak_for, *before)
             await nursery.start(self._drive)
             if self.config.control:
                 listening = self.control.listening(runtime_folder(), self.name)

@@ -34,6 +34,8 @@ class PeerOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     share_machine: bool = False  # register it as a resource
     supervisor: bool = False  # of the management zone instead of a base zone
     json: bool = False
+    log_format: str = "text"  # or json
+    log_level: str = "warning"
 
 
 def parse(words: Sequence[str]) -> PeerOptions | None:

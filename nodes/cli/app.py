@@ -16,6 +16,7 @@ from nodes.cli import (
     demo,
     dht,
     discover,
+    doctor,
     echo,
     keys,
     lab,
@@ -80,7 +81,7 @@ def _version() -> str:
 
 for module in (
     *(peer, running, members, zones, topology, watch, clock),
-    *(pub, sub, topics, collector, brokers, discover, echo, new_protocol, demo, analyze),
+    *(pub, sub, topics, collector, brokers, discover, echo, new_protocol, demo, analyze, doctor),
 ):
     module.register(app)
 app.add_typer(keys.app, name="keys")

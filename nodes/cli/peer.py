@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from nodes.cli.output import AsJson, Profile
+from nodes.cli.output import AsJson, LogFormat, LogLevel, Profile
 from nodes.peer_options import PeerOptions
 from nodes.settings import DEFAULT_PROFILE
 from nodes.spawning import peer_command, peer_environment
@@ -54,6 +54,8 @@ def peer(
         typer.Option("--supervisor", help="Look after zones instead of being a member of one."),
     ] = False,
     json: AsJson = False,
+    log_format: LogFormat = "text",
+    log_level: LogLevel = "warning",
 ) -> None:
     """Run a peer until it is stopped; its first line is its address."""
     options = PeerOptions(
@@ -75,6 +77,8 @@ def peer(
         share_machine=share_machine,
         supervisor=supervisor,
         json=json,
+        log_format=log_format,
+        log_level=log_level,
     )
     # A fresh interpreter: what the command line needed to be parsed is 8 MB that a node does not.
     sys.stdout.flush()

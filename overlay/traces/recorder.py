@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from overlay.logs import about
 from overlay.traces.columns import record_batch
 from overlay.traces.config import TraceSettings
 from overlay.traces.rows import RowBuffer
@@ -140,7 +141,11 @@ class Recorder:
     def _fail(self, error: Exception) -> None:
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         self.failure = f"{self._writer.folder}: {reason}"
-        log.error("tracing ends, the node goes on: %s", self.failure)
+        log.error(
+            "tracing ends, the node goes on: %s",
+            self.failure,
+            extra=about("tracing-ended", "traces"),
+        )
         self._writer.abandon()
         self._on_failure(self.failure)
         self.buffer.clear()
