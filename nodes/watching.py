@@ -81,8 +81,8 @@ class WatchService:
             "links": len(peers),
             "far": [one for one in peers if base is not None and one not in base][:FAR],
             "waiting": sum(link.waiting + link.bulk_waiting for link in driver.links),
-            "sent": counters["bytes sent"],
-            "received": counters["bytes received"],
+            "sent": counters.get("bytes sent", 0),
+            "received": counters.get("bytes received", 0),
             "dropped": sum(count for name, count in counters.items() if _is_loss(name)),
             "refused": sum(driver.refusals.values()),
         }

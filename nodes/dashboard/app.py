@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import aclosing
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 from starlette.applications import Starlette
@@ -19,7 +20,7 @@ from nodes.dashboard.views import view_of
 from overlay.errors import OverlayError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncGenerator, Iterator
 
     from starlette.requests import Request
     from starlette.types import ASGIApp
@@ -127,10 +128,11 @@ class Dashboard:
         if not self.guard.may_act(request.headers):
             return _refusal(403, "not from a page of this dashboard")
         body = b""
-        async for part in request.stream():
-            body += part
-            if len(body) > BODY_BYTES:
-                return _refusal(413, f"an action has at most {BODY_BYTES} bytes")
+        async with aclosing(cast("AsyncGenerator[bytes]", request.stream())) as parts:
+            async for part in parts:
+                body += part
+                if len(body) > BODY_BYTES:
+                    return _refusal(413, f"an action has at most {BODY_BYTES} bytes")
         try:
             return JSONResponse(await act(self.hub, read_action(body)), headers=NO_STORE)
         except ControlError as error:

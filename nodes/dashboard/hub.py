@@ -76,7 +76,7 @@ class Want:
 class Hub:
     """Watches nodes as long as it runs; `version` grows whenever something is known anew."""
 
-    def __init__(self, folder: Path | None, own: Source | None = None, only: str = "") -> None:
+    def __init__(self, folder: Path | None, sources: Iterable[Source] = (), only: str = "") -> None:
         self.nodes: dict[Key, Watched] = {}
         self.log: deque[tuple[int, dict[str, Any]]] = deque(maxlen=LOGGED)
         self.logged = 0
@@ -85,7 +85,7 @@ class Hub:
         self._changed = trio.Event()
         self._wants: dict[Want, None] = {}
         self._folder = folder
-        self._own = own
+        self._given = tuple(sources)
         self._only = only
         self._sources: dict[str, None] = {}
         self._nursery: trio.Nursery
@@ -95,8 +95,8 @@ class Hub:
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Watch until cancelled."""
         async with trio.open_nursery() as self._nursery:
-            if self._own is not None:
-                self._begin(self._own)
+            for source in self._given:
+                self._begin(source)
             self._look_around()
             self._nursery.start_soon(self._look_afar)
             task_status.started()
@@ -281,6 +281,11 @@ class Hub:
     def drop_want(self, want: Want) -> None:
         """Ask for this no more."""
         self._wants.pop(want, None)
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether anybody looks."""
+        return bool(self._wants)
 
     def touch(self) -> None:
         """Something is known anew."""

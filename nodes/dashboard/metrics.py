@@ -64,7 +64,8 @@ async def scrape(hub: Hub, own: str, itself: dict[str, int]) -> bytes:
     _add_itself(families, itself, len(answers), time.perf_counter() - began)
     registry = CollectorRegistry(auto_describe=False)
     registry.register(families)
-    return generate_latest(registry)
+    text: bytes = generate_latest(registry)
+    return text
 
 
 async def _ask(node: Watched, number: int, answers: dict[int, dict[str, Any]]) -> None:

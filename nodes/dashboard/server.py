@@ -7,6 +7,7 @@ async with Peer.join(name="ada", zone="lab") as peer:
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 from contextlib import asynccontextmanager
@@ -18,6 +19,7 @@ import trio
 
 from nodes.dashboard import check_installed
 from nodes.dashboard.hub import Hub
+from nodes.dashboard.metric_names import protocol_counters
 from nodes.dashboard.security import Guard
 from nodes.dashboard.sources import LocalSource
 from nodes.folders import runtime_folder
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
     from pathlib import Path
 
+    from nodes.dashboard.sources import Source
     from nodes.peer import Peer
     from nodes.supervisor import Supervisor
 
@@ -102,11 +105,13 @@ async def serving(
     token: str = "",
     hosts: Iterable[str] = (),
     actions: bool = False,
+    sources: Iterable[Source] = (),
 ) -> AsyncIterator[Serving]:
     """Serve until the block ends: the nodes of this machine, or one; as a role of `peer`, too.
 
     At another address than loopback, and where actions are allowed, a token is needed; it is made
-    up when none is given. ConfigError when that address cannot be had.
+    up when none is given. `sources` are more nodes to watch. ConfigError when that address cannot
+    be had.
     """
     check_installed()
     from hypercorn.config import Config
@@ -114,6 +119,7 @@ async def serving(
 
     from nodes.dashboard.app import Dashboard
 
+    protocol_counters()  # 0.1 s, which the first scrape would wait for; once in a process
     host, port = address_of(address)
     guard = Guard(host, token=token, hosts=hosts, actions=actions)
     listener = _listen(host, port)
@@ -121,12 +127,13 @@ async def serving(
         name, number = listener.getsockname()[:2]
         guard.cookie = f"overlay_dashboard_{number}"
         own = LocalSource(peer.node, peer.watching) if peer is not None else None
-        hub = Hub(folder or runtime_folder(), own, node)
+        here = () if own is None else (own,)
+        hub = Hub(folder or runtime_folder(), (*here, *sources), node)
         dashboard = Dashboard(hub, guard, actions=actions, own=peer.node.name if peer else "")
         config = Config()
         config.bind = [f"fd://{listener.detach()}"]  # which the server closes
         config.graceful_timeout = GRACE
-        config.errorlog = None
+        config.errorlog = logging.getLogger("overlay.dashboard")
         config.include_server_header = False
         place = f"[{name}]:{number}" if ":" in name else f"{name}:{number}"
         if name in ("0.0.0.0", "::"):
@@ -135,6 +142,9 @@ async def serving(
         stopping = trio.Event()
         async with trio.open_nursery() as nursery:
             await nursery.start(hub.run)
+            nursery.start_soon(
+                trio.to_thread.run_sync, protocol_counters
+            )  # the first scrape is soon
             ended = trio.Event()
             run = partial(serve, config=config, shutdown_trigger=stopping.wait, mode="asgi")
 

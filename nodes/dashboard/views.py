@@ -22,6 +22,7 @@ Build: TypeAlias = Callable[["Hub"], dict[str, Any]]
 
 RING = 1 << 128
 EVENTS_SHOWN = 500
+GLANCED = ("delegate", "gateway_of", "waiting", "sent", "received", "dropped", "refused")
 NODE_NAMES = (
     *("status", "glance", "topology", "topics", "time", "dht-stats", "colony", "resources"),
     *("trace", "discovery", "broker", "bdn"),
@@ -71,22 +72,17 @@ def _zone(overlays: dict[str, dict[str, Any]], overlay: str, zone: str) -> dict[
 
 
 def _glance(node: Watched) -> dict[str, Any]:
+    """What is not zero or false: a page of a thousand members counts each byte."""
     glance = node.facts.get("glance", {})
     topology = node.facts.get("topology", {})
-    return {
+    facts = {
         "zone": node.zone,
         "silent": node.silent,
-        "delegate": glance.get("delegate", False),
-        "gateway_of": glance.get("gateway_of", 0),
-        "connections": glance.get("links", 0),
-        "waiting": glance.get("waiting", 0),
-        "sent": glance.get("sent", 0),
-        "received": glance.get("received", 0),
-        "dropped": glance.get("dropped", 0),
-        "refused": glance.get("refused", 0),
+        **{name: glance.get(name) for name in GLANCED},
         "far": dict.fromkeys(glance.get("far", ()), 1),
         "links": {one["peer"]: " ".join(one["kinds"]) for one in topology.get("links", ())},
     }
+    return {name: value for name, value in facts.items() if value}
 
 
 def topics(hub: Hub) -> dict[str, Any]:
@@ -102,6 +98,7 @@ def topics(hub: Hub) -> dict[str, Any]:
     overlays: dict[str, dict[str, Any]] = {}
     for row in rows_of(before, after, seconds):
         facts = msgspec.to_builtins(row)
+        facts["modes"] = dict.fromkeys(facts["modes"], 1)
         overlays.setdefault(facts.pop("overlay"), {})[facts.pop("topic")] = facts
     return {"overlays": overlays, "nodes": {view["node"]: 1 for view in after}}
 

@@ -29,7 +29,7 @@ export function view() {
   return {
     element: h("div", {}, h("h1", {}, "Time"), top.element, first.element, second.element),
     update(model) {
-      const all = Object.values(model.nodes);
+      const all = Object.values(model.nodes).sort((a, b) => (a.node < b.node ? -1 : 1));
       const known = all.filter((one) => one.synchronised);
       const reach = Math.max(1e-6, ...known.map((one) => Math.abs(one.offset) + one.error));
       top.set("known", `${count(known.length)} of ${count(all.length)}`);
@@ -56,7 +56,7 @@ function axis(row) {
   drawn.append(svg("line", { class: "zero", x1: 2, x2: 198, y1: 10, y2: 10 }), svg("line", { class: "zero", x1: 100, x2: 100, y1: 3, y2: 17 }));
   if (row.synchronised) {
     drawn.append(svg("line", { class: "error", x1: place(row.offset - row.error), x2: place(row.offset + row.error), y1: 10, y2: 10 }),
-      svg("circle", { class: "at", cx: place(row.offset), cy: 10, r: 3.5 }));
+      svg("line", { class: "at", x1: place(row.offset), x2: place(row.offset), y1: 10, y2: 10 }));
   }
   return drawn;
 }

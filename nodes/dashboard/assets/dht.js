@@ -5,8 +5,8 @@ import { bytes, count, some } from "./format.js";
 
 export function view() {
   const top = tiles({
-    servers: "servers", keys: "keys, with their copies", bytes: "bytes kept", leads: "busiest leads, × mean",
-    balance: "fullest keeps, × mean", moving: "shards to move", lost: "without majority",
+    servers: "servers", keys: "keys and copies", bytes: "kept", leads: "most led / mean",
+    balance: "most kept / mean", moving: "shards to move", lost: "without majority",
   });
   const table = new Table("dht", [
     { name: "node", of: (row) => nodeLink(row.overlay, row.node) },
@@ -28,7 +28,7 @@ export function view() {
   return {
     element: h("div", {}, h("h1", {}, "Hash table"), top.element, survival.element, box.element),
     update(model) {
-      const nodes = Object.values(model.nodes);
+      const nodes = Object.values(model.nodes).sort((a, b) => (a.node < b.node ? -1 : 1));
       const servers = nodes.filter((one) => one.serves);
       const sum = (field) => servers.reduce((total, one) => total + one[field], 0);
       const ratio = (field) => (sum(field) ? (Math.max(...servers.map((one) => one[field])) / (sum(field) / servers.length)).toFixed(2) : "–");

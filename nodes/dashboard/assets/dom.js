@@ -8,7 +8,7 @@ export function h(tag, attributes = {}, ...children) {
     else if (name === "value" || name === "checked") element[name] = value;
     else element.setAttribute(name, value === true ? "" : value);
   }
-  element.append(...children.flat().filter((one) => one !== undefined && one !== null && one !== false));
+  element.append(...children.flat(4).filter((one) => one !== undefined && one !== null && one !== false));
   return element;
 }
 
@@ -65,7 +65,7 @@ export class Table {
     this.rows = new Map();
     this.body = h("tbody");
     const head = h("tr", {}, columns.map((one) => h("th", { class: one.num ? "num" : undefined, scope: "col" }, one.name)));
-    this.table = h("table", { "data-table": name }, h("thead", {}, head), this.body);
+    this.table = h("table", { "data-table": name, hidden: true }, h("thead", {}, head), this.body);
     this.empty = h("div", { class: "empty" }, empty);
     this.more = h("div", { class: "more", hidden: true });
     this.element = h("div", { class: "scroll" }, this.table, this.empty, this.more);
@@ -123,6 +123,7 @@ export function toast(text) {
 }
 
 export function spark(values) {
+  if (values.length < 2) values = [values[0] ?? 0, values[0] ?? 0];
   const most = Math.max(...values, 1e-9);
   const points = values.map((v, i) => `${i ? "L" : "M"}${((110 * i) / Math.max(values.length - 1, 1)).toFixed(1)} ${(22 - (20 * v) / most).toFixed(1)}`);
   return svg("svg", { class: "spark", viewBox: "0 0 110 24", role: "img", "aria-label": "the last minute" }, svg("path", { d: points.join("") }));

@@ -18,15 +18,25 @@ export function places(zones, width, height) {
     const row = Math.floor(i / columns);
     const inRow = row === rows - 1 ? n - row * columns : columns;
     const shift = (columns - inRow) * w / 2;
-    const share = 0.62 + 0.38 * Math.sqrt(zone.members.length / most);
-    const wants = labelled(zone) ? 1 : 0;
-    const margin = 22 + wants * Math.min(76, 0.16 * Math.min(w, hgt) + 22);
-    const radius = Math.max(12, (Math.min(w, hgt - 26) / 2 - margin) * share);
-    return { x: shift + (i % columns + 0.5) * w, y: (row + 0.5) * hgt + 8, radius, margin, cell: Math.min(w, hgt) };
+    const share = 0.7 + 0.3 * Math.sqrt(zone.members.length / most);
+    // Names stand beside a ring, its title above.
+    const names = labelled(zone) ? Math.min(74, 0.19 * w) : 14;
+    const above = labelled(zone) ? 58 : 26;
+    const radius = Math.max(12, Math.min(w / 2 - names, hgt / 2 - above + 8) * share);
+    return { x: shift + (i % columns + 0.5) * w, y: (row + 0.5) * hgt + (labelled(zone) ? 16 : 8), radius, names, cell: Math.min(w, hgt) };
   });
 }
 
 export const labelled = (zone) => zone.members.length <= LABELLED;
+
+// How high a stage is that shows these zones well at that width.
+export function heightFor(zones, width) {
+  const n = Math.max(zones.length, 1);
+  const most = Math.max(...zones.map((zone) => zone.members.length), 1);
+  const columns = Math.min(n, Math.max(1, Math.round(width / (n > 6 ? 260 : 400))));
+  const cell = Math.min(width / columns, most > 60 && n === 1 ? 640 : n === 1 ? 470 : 430);
+  return Math.max(300, Math.min(Math.ceil(n / columns) * cell, 1400));
+}
 
 // Members on their ring: in the order of their places, evenly, the least at the top.
 export function around(zone, place) {

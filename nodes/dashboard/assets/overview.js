@@ -2,14 +2,15 @@
 
 import { Table, card, h, nodeLink, search, tag, tiles } from "./dom.js";
 import { bytes, count, some } from "./format.js";
+import { heightFor } from "./layout.js";
 import { Rings } from "./rings.js";
 
 const WINDOW = 6000; // ms over which traffic is taken
 
 export function view() {
   const top = tiles({
-    members: "members", zones: "zones", watched: "watched here", traffic: "sent each second",
-    waiting: "bytes in queues", dropped: "dropped", refused: "refused",
+    members: "members", zones: "zones", watched: "watched here", traffic: "sent per second",
+    waiting: "in queues", dropped: "dropped", refused: "refused",
   });
   const canvas = h("canvas", { role: "img", "aria-label": "Zones as rings; the tables below tell the same" });
   const tip = h("div", { class: "tip", hidden: true });
@@ -59,25 +60,23 @@ export function view() {
     memberCard.note.textContent = wanted ? `${count(found.length)} of ${count(rows.length)}` : count(rows.length);
   }
 
-  const looks = [];
+  const traffic = { of: new Map(), sum: 0, looks: [] };
   return {
     element: h("div", {}, h("h1", { class: "sr" }, "The overlay"), banner, top.element, rings.element, zoneCard.element, memberCard.element),
     end: () => rings2d.end(),
     update(model) {
       const shown = zonesOf(model);
       last = shown;
-      const most = Math.max(...shown.map((zone) => zone.members.length), 1);
-      const height = innerWidth < 640 ? Math.min(620, 330 + 60 * Math.max(0, shown.length - 1)) : shown.length > 1 || most > 60 ? 620 : 470;
-      canvas.style.height = `${height}px`;
+      canvas.style.height = `${heightFor(shown, canvas.clientWidth)}px`;
       rings2d.show(shown);
       zones.update(shown.map(({ key, title, size, delegates, supervisors, summary }) => ({ key, title, size, delegates, supervisors, summary })));
       showMembers(shown);
       const nodes = Object.values(model.overlays).flatMap((one) => Object.values(one.nodes ?? {}));
-      const sum = (field) => nodes.reduce((total, node) => total + node[field], 0);
+      const sum = (field) => nodes.reduce((total, node) => total + (node[field] ?? 0), 0);
       top.set("members", count(shown.reduce((total, zone) => total + zone.members.length, 0)));
       top.set("zones", count(shown.length));
       top.set("watched", count(model.watched));
-      top.set("traffic", speed(looks, sum("sent"), nodes.length));
+      top.set("traffic", speed(traffic, model.overlays));
       top.set("waiting", bytes(sum("waiting")));
       top.set("dropped", count(sum("dropped")), sum("dropped") ? "warn" : "");
       top.set("refused", count(sum("refused")), sum("refused") ? "warn" : "");
@@ -119,13 +118,22 @@ function zonesOf(model) {
   return shown;
 }
 
-function speed(looks, sent, nodes) {
+// What all nodes sent in the last seconds; one that is seen for the first time sent it before.
+function speed(traffic, overlays) {
   const now = performance.now();
-  if (looks.length && (looks.at(-1).nodes !== nodes || sent < looks.at(-1).sent)) looks.length = 0;
-  looks.push({ now, sent, nodes });
+  for (const [overlay, { nodes }] of Object.entries(overlays)) {
+    for (const [name, { sent }] of Object.entries(nodes ?? {})) {
+      const key = `${overlay}/${name}`;
+      const before = traffic.of.get(key);
+      if (before && sent > before) traffic.sum += sent - before;
+      if (sent) traffic.of.set(key, sent);
+    }
+  }
+  const { looks } = traffic;
+  looks.push({ now, sum: traffic.sum });
   while (looks.length > 2 && looks[1].now < now - WINDOW) looks.shift();
-  const [first] = looks;
-  return now - first.now < 900 ? "–" : bytes((1000 * (sent - first.sent)) / (now - first.now));
+  const passed = now - looks[0].now;
+  return passed < 1800 ? "–" : bytes((1000 * (traffic.sum - looks[0].sum)) / passed);
 }
 
 function state(row) {

@@ -113,6 +113,8 @@ export class Rings {
     this.zones.forEach((zone, i) => this.drawZone(c, zone, this.spots[i], colours));
     this.drawLinks(c, spots, colours);
     for (const [key, one] of this.drawn) this.drawMember(c, one, spots.get(key), now, colours);
+    for (const draw of this.title ?? []) draw();
+    this.title = [];
     this.zones.forEach((zone, i) => { if (labelled(zone)) this.drawNames(c, zone, this.spots[i], spots, colours); });
   }
 
@@ -122,23 +124,39 @@ export class Rings {
     c.strokeStyle = colours.line;
     c.lineWidth = 1;
     c.stroke();
-    c.fillStyle = colours.text;
-    c.textAlign = "center";
     const small = spot.cell < 190;
-    c.font = `600 ${small ? 11.5 : 14}px system-ui, "DejaVu Sans", sans-serif`;
+    const inside = spot.radius > 46 && !labelled(zone);
+    const y = inside ? spot.y : spot.y - spot.radius - (labelled(zone) && spot.radius >= 44 ? 40 : 20);
+    this.title = this.title ?? [];
+    this.title.push(() => this.drawTitle(c, zone, spot.x, y, small, colours));
+  }
+
+  // The name of a zone, and how many are there, in one line that links do not strike out.
+  drawTitle(c, zone, x, y, small, colours) {
+    const bold = `600 ${small ? 11.5 : 14}px system-ui, "DejaVu Sans", sans-serif`;
+    const plain = `${small ? 10.5 : 12.5}px system-ui, "DejaVu Sans", sans-serif`;
+    const note = small ? String(zone.members.length) : zone.note;
     c.textBaseline = "middle";
-    const title = spot.y - spot.radius - spot.margin + 10;
-    const inside = spot.radius > 46 && zone.members.length > 84;
-    c.fillText(zone.title, spot.x, inside ? spot.y - 9 : title);
-    c.font = `${small ? 10.5 : 12}px system-ui, "DejaVu Sans", sans-serif`;
+    c.textAlign = "left";
+    c.font = bold;
+    const first = c.measureText(zone.title).width;
+    c.font = plain;
+    const left = x - (first + 8 + c.measureText(note).width) / 2;
+    c.lineJoin = "round";
+    c.lineWidth = 5;
+    c.strokeStyle = colours.card;
+    c.strokeText(note, left + first + 8, y);
     c.fillStyle = colours.soft;
-    if (inside) c.fillText(zone.note, spot.x, spot.y + 9);
-    else if (!small) c.fillText(zone.note, spot.x, title + 16);
+    c.fillText(note, left + first + 8, y);
+    c.font = bold;
+    c.strokeText(zone.title, left, y);
+    c.fillStyle = colours.text;
+    c.fillText(zone.title, left, y);
   }
 
   drawLinks(c, spots, colours) {
     const links = [...this.pairs()];
-    const crowd = Math.max(0.10, Math.min(0.85, 60 / Math.sqrt(links.length + 1) / 8));
+    const crowd = Math.max(0.05, Math.min(0.85, 60 / Math.sqrt(links.length + 1) / 8));
     const chosen = this.hovered?.key;
     for (const [a, b, kinds, far] of links) {
       const [p, q] = [spots.get(a), spots.get(b)];
@@ -146,12 +164,12 @@ export class Rings {
       const mine = chosen === a || chosen === b;
       const kind = far ? "far" : KINDS.find((one) => kinds.includes(one)) ?? "random";
       c.strokeStyle = colours[kind];
-      c.globalAlpha = chosen ? (mine ? 1 : crowd / 4) : kind === "ring" ? Math.max(crowd, 0.5) : crowd;
+      const alpha = far ? 0.35 * crowd + 0.06 : kind === "ring" ? Math.max(crowd, links.length > 2000 ? 0.2 : 0.6) : crowd;
+      c.globalAlpha = chosen ? (mine ? 1 : alpha / 4) : alpha;
       c.lineWidth = mine ? 2 : kind === "ring" ? 1.6 : 1.1;
-      c.setLineDash(far ? [5, 4] : []);
       c.beginPath();
       c.moveTo(p.x, p.y);
-      if (far) c.lineTo(q.x, q.y);
+      if (far) bow(c, p, q);
       else {
         const spot = this.spots[this.drawn.get(a).zone];
         const pull = kind === "ring" ? 0.04 : 0.35;
@@ -162,7 +180,6 @@ export class Rings {
       c.stroke();
     }
     c.globalAlpha = 1;
-    c.setLineDash([]);
   }
 
   // Each pair once, whichever ends told of it.
@@ -229,7 +246,10 @@ export class Rings {
     const font = Math.max(10, Math.min(12.5, gap * 0.8));
     c.font = `${font}px system-ui, "DejaVu Sans", sans-serif`;
     c.textBaseline = "middle";
-    const room = Math.max(40, spot.margin + 26);
+    const room = Math.max(40, spot.names + 8);
+    c.lineJoin = "round";
+    c.lineWidth = 3.5;
+    c.strokeStyle = colours.card;
     for (const member of zone.members) {
       const one = this.drawn.get(member.key);
       if (!one) continue;
@@ -243,7 +263,9 @@ export class Rings {
       c.textAlign = middle ? "center" : left ? "right" : "left";
       c.fillStyle = this.hovered?.key === one.key ? colours.text : colours.soft;
       if (upright && middle) c.translate(0, Math.sin(one.angle) < 0 ? -5 : 5);
-      c.fillText(shortened(c, one.name, room), 0, 0);
+      const text = shortened(c, one.name, room);
+      c.strokeText(text, 0, 0);
+      c.fillText(text, 0, 0);
       c.restore();
     }
   }
@@ -267,6 +289,13 @@ export class Rings {
     this.onhover(found, x, y);
     if (changed) this.animate();
   }
+}
+
+// Links between zones pass beside what lies on the straight way.
+function bow(c, p, q) {
+  const [dx, dy] = [q.x - p.x, q.y - p.y];
+  const side = dx < 0 ? 0.16 : -0.16;
+  c.quadraticCurveTo((p.x + q.x) / 2 - dy * side, (p.y + q.y) / 2 + dx * side, q.x, q.y);
 }
 
 function shortened(c, text, room) {

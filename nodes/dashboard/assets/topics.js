@@ -7,7 +7,7 @@ export function view() {
   const top = tiles({ topics: "topics", rate: "messages each second", bytes: "bytes each second", behind: "behind, the slowest" });
   const history = new Map();
   const table = new Table("topics", [
-    { name: "topic", of: (row) => h("span", { class: "mono" }, row.topic) },
+    { name: "topic", mono: true, of: (row) => row.topic.split("/").flatMap((part, i) => (i ? ["/", h("wbr"), part] : [part])) },
     { name: "mode", of: (row) => row.modes.map((mode) => tag(mode)) },
     { name: "publishers", wide: true, of: (row) => people(row.overlay, row.publishers) },
     { name: "subscribers", wide: true, of: (row) => people(row.overlay, row.subscribers) },
@@ -15,8 +15,8 @@ export function view() {
     { name: "per s", num: true, of: (row) => rate(row.per_second) },
     { name: "last minute", of: (row) => spark(row.history) },
     { name: "bytes/s", num: true, of: (row) => bytes(row.bytes_per_second) },
-    { name: "behind", num: true, of: (row) => (row.behind ? h("span", { class: "warn" }, count(row.behind)) : "0") },
-    { name: "gateways", wide: true, of: (row) => row.gateways || "–" },
+    { name: "behind", num: true, of: (row) => h("span", { class: row.behind > MANY ? "warn" : undefined }, count(row.behind)) },
+    { name: "gateways", of: (row) => (row.gateways.length ? row.gateways.map((text) => h("div", { class: "nowrap" }, text)) : "–") },
   ], { empty: "no topic is published or read by the nodes of this machine" });
   let wanted = "";
   let last = [];
@@ -40,9 +40,9 @@ export function view() {
         return {
           key, overlay, topic, modes: Object.keys(facts.modes), publishers: facts.publishers, subscribers: facts.subscribers,
           messages: facts.messages, per_second: facts.per_second, bytes_per_second: facts.bytes_per_second, behind: facts.behind,
-          gateways: Object.entries(facts.gateways).map(([zone, name]) => `${zone}: ${name}`).join(", "), history: [...points],
+          gateways: Object.entries(facts.gateways).map(([zone, name]) => `${zone}: ${name}`), history: [...points],
         };
-      }));
+      })).sort((a, b) => (a.key < b.key ? -1 : 1));
       const sum = (field) => last.reduce((total, row) => total + (row[field] ?? 0), 0);
       top.set("topics", count(last.length));
       top.set("rate", rate(sum("per_second")));
@@ -56,12 +56,13 @@ export function view() {
 }
 
 const SHOWN = 8;
+const MANY = 100; // messages: less is on its way
 
 function people(overlay, parts) {
   const all = Object.entries(parts);
   if (!all.length) return "–";
   const shown = all.slice(0, SHOWN).map(([name, part], i) => [
-    i ? ", " : "", name.includes(" for ") ? name : nodeLink(overlay, name), part.behind ? h("span", { class: "warn" }, ` (${count(part.behind)} behind)`) : "",
+    i ? ", " : "", name.includes(" for ") ? name : nodeLink(overlay, name), part.behind ? h("span", { class: part.behind > MANY ? "warn" : "soft" }, ` (${count(part.behind)} behind)`) : "",
   ]);
   return h("span", {}, shown.flat(), all.length > SHOWN ? ` and ${count(all.length - SHOWN)} more` : "");
 }
