@@ -23,7 +23,10 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 FENCE = re.compile(r"```(\w+)\n(.*?)```", re.DOTALL)
 PORT = "7400"  # in the README; a test takes a free one
 LOOKING = ("brokers", "discover", "find", "members", "zones")  # what they look at may take a moment
-ELSEWHERE = ("make", "source", "python -m bench", "overlay --install-completion", "overlay analyze")
+ELSEWHERE = (
+    *("make", "source", "python -m bench", "overlay --install-completion", "overlay analyze"),
+    *(f"overlay lab {command}" for command in ("up", "status", "traces", "down")),
+)
 """Commands that other tests run, or that change the user's shell."""
 
 
