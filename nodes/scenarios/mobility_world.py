@@ -12,7 +12,7 @@ from overlay.ids import NodeId
 from overlay.predicates import Constraint
 from overlay.scenario import Pause, Scenario, Stage, Until
 from overlay.sim import SimStage, Simulator
-from protocols.content import Content, ContentSettings, Delivered, EntryId, entry_id
+from protocols.content import Advertised, Content, ContentSettings, Delivered, EntryId, entry_id
 from protocols.mobility import Mobility, MobilitySettings, TreeStands
 
 # Shorter than the defaults, so that a story is short; the proportions are the same.
@@ -20,6 +20,15 @@ SWIFT = MobilitySettings(
     teardown=2.0, expected=3.0, proxy_lease=4.0, retry=0.2, patience=4.0, reanchor=1.0
 )
 ALGORITHMS = ("standard", "prefetching", "proxy", "delayed", "prefetching+delayed")
+
+
+def ways(content: Content, one: Advertised) -> set[NodeId]:
+    """Where the publisher of an advertisement is, as seen from one node: the last hops."""
+    if not content.is_broker:
+        return {one.hop}
+    found = {hop for hop in content.router.towards(one) if hop in content.neighbours()}
+    offers = content.router.srt.offers(one.id).values()
+    return found | {offer.hop for offer in offers if not offer.path and offer.hop != content.me}
 
 
 class MobileWorld(ContentWorld):
@@ -110,11 +119,8 @@ class MobileWorld(ContentWorld):
         for name in self.stage.names:
             here = self.stage.protocol(name, Content)
             there = fresh.stage.protocol(name, Content)
-            hops = {one.id: one.hop for one in here.router.srt}
-            anew = {one.id: one.hop for one in there.router.srt}
-            if here.is_broker:
-                turned = {one.id: here.router.towards(one) for one in here.router.srt}
-                hops = {entry: turned[entry][0] if turned[entry] else "" for entry in hops}
+            hops = {one.id: ways(here, one) for one in here.router.srt}
+            anew = {one.id: ways(there, one) for one in there.router.srt}
             assert hops == anew, f"{name}: advertisements {hops}, in a fresh system {anew}"
             for item in ITEMS:
                 wanting = set(here.router.prt.matching(item, ""))
@@ -140,6 +146,10 @@ class MobileWorld(ContentWorld):
             stage.sim.run_for(0.05)
         stage.sim.run_for(3.0)
         return world
+
+    def epochs(self) -> dict[EntryId, int]:
+        """In which epochs the trees of all movers are."""
+        return {entry_id(name, entry): epoch for epoch, name, entry in self._epochs()}
 
     def _epochs(self) -> list[tuple[int, NodeId, str]]:
         found = []

@@ -210,7 +210,7 @@ class Router:
         after = self.grafts.towards(one)
         if is_used:
             self._turned[entry] = after
-        if after != (before or (one.hop,)):
+        if after != ((one.hop,) if before is None else before):
             for other in self.prt.intersected_by(one.constraint, one.model):
                 self._reconsider(other)
 
@@ -222,7 +222,7 @@ class Router:
 
     def towards(self, one: Advertised) -> tuple[NodeId, ...]:
         """The hops to which subscriptions go that want it: the last one, unless it was grafted."""
-        return self._turned.get(one.id) or (one.hop,)
+        return self._turned.get(one.id, (one.hop,))
 
     # -- subscriptions --------------------------------------------------------------------------
 
