@@ -195,6 +195,9 @@ class MobileContent(ContentView, Protocol):
     def next_epoch(self, now: float) -> int:
         """An epoch for the next `attach`."""
 
+    def stand_alone(self) -> None:
+        """Let every advertisement from now on have a tree of its own, that no cover moves."""
+
     def rooted(self, entry: EntryId, epoch: int) -> None:
         """The tree of this client's own advertisement is that of this epoch by now."""
 
