@@ -134,6 +134,7 @@ class Branch(NamedTuple):
     peer: NodeId
     tree: EntryId  # the cover whose tree they follow there; empty: their own
     epoch: int  # of that tree
+    turns: int  # how often its part of it began or ended: what was known before is old
 
 
 class MobileRouting(Protocol):
