@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, TypeAlias
 
-from overlay.config import Settings, because, bounded, sized
+from overlay.config import because, bounded, sized
 from overlay.ids import NodeId
+from protocols.mobility.keeping_config import KeepingSettings
 
 Names: TypeAlias = tuple[NodeId, ...]
 
 
-class MobilitySettings(Settings, frozen=True, kw_only=True):
-    """How a publisher moves, and how long brokers keep what it left."""
+class MobilitySettings(KeepingSettings, frozen=True, kw_only=True):
+    """How a publisher moves, how long brokers keep what it left, and what they keep for others."""
 
     algorithm: Annotated[
         Literal["standard", "prefetching", "proxy", "delayed", "prefetching+delayed"],
