@@ -107,9 +107,7 @@ class AwayWorld(ContentWorld):
 
     def _all_known(self) -> bool:
         hosts = [self.follower(name).broker for name in self.received]
-        return all(
-            host and self._reaches(name, host) for name in self.published for host in hosts
-        )
+        return all(host and self._reaches(name, host) for name in self.published for host in hosts)
 
     def _reaches(self, publisher: NodeId, host: NodeId) -> bool:
         """Whether subscriptions lead all the way from that host to the publisher."""
