@@ -33,6 +33,14 @@ class MobilitySettings(KeepingSettings, frozen=True, kw_only=True):
         int, bounded("brokers", 0, 16, "chosen when no proxies are named, the first among them")
     ] = 5
 
+    follow_nearest: Annotated[
+        bool,
+        because("of this client: move to a clearly nearer broker; see discovery.move_share"),
+    ] = False
+    stay: Annotated[
+        float, bounded("s", 0, 86_400, "at a broker before a nearer one is followed: moves cost")
+    ] = 10.0
+
     # -- time -----------------------------------------------------------------------------------
     teardown: Annotated[
         float, bounded("s", 0, 3600, "a broker keeps a tree for a delayed client that moved out")

@@ -20,7 +20,9 @@ from overlay.protocol import (
     Message,
     OverlayProtocol,
 )
+from protocols.content.events import BrokerAttached
 from protocols.mobility.box import FORGOTTEN, Inlet, Marks
+from protocols.mobility.events import MovedOut
 from protocols.mobility.keeping_config import KeepingSettings
 from protocols.mobility.keeping_counts import FollowingCounts
 from protocols.mobility.keeping_events import SUBSCRIBER_EVENTS, Gap, NotKept, Received, Settled
@@ -63,6 +65,7 @@ class Follower(OverlayProtocol):
     def __init__(self, me: NodeId, effects: Effects, rng: Random, config: KeepingSettings) -> None:
         super().__init__(me, effects, rng, config)
         self.counts = FollowingCounts()
+        self._near: NodeId = ""  # the broker of the client that shares this node
         self._wants: dict[str, Want] = {}
         self._revision = 0
         self._broker: NodeId = ""
@@ -79,8 +82,12 @@ class Follower(OverlayProtocol):
         return {Hosted: self._on_hosted, Batch: self._on_batch}
 
     def event_handlers(self) -> Mapping[type[Event], EventHandler]:
-        """A link to the broker: no need to wait for a beat."""
-        return {LinkUp: self._on_link_up}
+        """Where the client of content-based routing is that shares this node, it goes as well."""
+        return {
+            LinkUp: self._on_link_up,
+            BrokerAttached: self._on_broker_attached,
+            MovedOut: self._on_moved_out,
+        }
 
     @property
     def broker(self) -> NodeId | None:
@@ -111,6 +118,8 @@ class Follower(OverlayProtocol):
         if self._wants.get(name) != want:
             self._wants[name] = want
             self._changed()
+        if not self._broker and self._near:
+            self.settle(self._near, now)
         return name
 
     def unsubscribe(self, name: str, now: float) -> None:
@@ -187,6 +196,15 @@ class Follower(OverlayProtocol):
                 self._broker,
                 Here(self._visit, self._revision + 1, wants, self._since, self.config.keep_for),
             )
+
+    def _on_broker_attached(self, event: BrokerAttached, now: float) -> None:
+        self._near = event.broker
+        if self._wants:
+            self.settle(event.broker, now)
+
+    def _on_moved_out(self, event: MovedOut, now: float) -> None:
+        self._near = ""
+        self.leave(now)
 
     def _on_link_up(self, event: LinkUp, now: float) -> None:
         if event.peer == self._broker:
