@@ -86,6 +86,8 @@ class MobileWorld(ContentWorld):
         self, name: NodeId, entry: str, constraint: Constraint, *, whole: bool = False
     ) -> None:
         """Advertise."""
+        moving = self.of_client.get(name)
+        whole = whole or (moving is not None and moving.handover == "lossless")
         (self.whole.add if whole else self.whole.discard)(entry_id(name, entry))
         super().advertise(name, entry, constraint, whole=whole)
 

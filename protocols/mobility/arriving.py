@@ -102,7 +102,8 @@ class Arriving:
 
     def told(self, client: NodeId, now: float) -> None:
         """A client's ledger was read."""
-        self._standing.came(client, now)
+        if self._leaving.is_flushed(client):
+            self._standing.came(client, now)
         self._proxies.renew(client, now)
         if self._config.reanchor:
             self._effects.set_timer((ANCHOR, client), now + self._config.reanchor)
@@ -161,6 +162,8 @@ class Arriving:
                 return
             arrival.is_handed_over = True
         self._content.moving.admit(client)
+        if self._leaving.is_flushed(client):
+            self._standing.came(client, now)
         if arrival.sounding >= 0 or not self._content.moving.has_read(
             client, move.series, move.stamp
         ):

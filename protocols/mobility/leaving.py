@@ -9,6 +9,7 @@ from protocols.mobility.config import MobilitySettings
 from protocols.mobility.counts import MobilityCounts
 from protocols.mobility.events import ClientMovedOut
 from protocols.mobility.messages import (
+    GRAFTING,
     KEEPING,
     MAX_ENTRIES,
     Entry,
@@ -91,37 +92,34 @@ class Leaving:
             entries = entries_of(self._content, offers, graft=graft)
             stand_in = StandIn(client, msg.epoch, lease, entries)
             leaver.told = (msg.predicted, stand_in)
-        is_lossless = msg.handing == "lossless"
-        if msg.algorithm in KEEPING:
-            self._standing.keep(client, "kept", self._config.teardown, now)
-        elif msg.algorithm == "proxy":
-            self._standing.keep(client, "kept", 0.0, now)
-        elif is_lossless:
+        seconds = self._config.teardown if msg.algorithm in KEEPING else 0.0
+        is_lossless = msg.handing == "lossless" and bool(offers)
+        if is_lossless:  # whatever the algorithm: publications are under way on these trees
             self._standing.keep(client, "kept", 2 * self._config.patience, now)
-        if is_lossless and offers:
-            self._leavers[client] = leaver
-            leaver.flushing = len(offers)
-            drop = msg.algorithm in ("standard", "prefetching")
+        elif msg.algorithm in GRAFTING:
+            self._standing.keep(client, "kept", seconds, now)
+        if not is_lossless:
+            self._end(client, leaver, now)
+            return
+        self._leavers[client] = leaver
+        leaver.flushing = len(offers)
 
-            def flushed(complete: bool, when: float) -> None:
-                leaver.flushing -= 1
-                self._counts.incomplete += not complete
-                if not leaver.flushing:
-                    self._end(client, leaver, drop=drop)
+        def flushed(complete: bool, when: float) -> None:
+            leaver.flushing -= 1
+            self._counts.incomplete += not complete
+            if not leaver.flushing:
+                self._standing.limit(leaver.entries, max(now + seconds, when), when)
+                self._end(client, leaver, when)
 
-            for one in offers:
-                self._sounding.begin(one.id, flushed, now, flush=True)
-        else:
-            self._end(client, leaver, drop=False)
+        for one in offers:
+            self._sounding.begin(one.id, flushed, now, flush=True)
 
-    def _end(self, client: NodeId, leaver: Leaver, *, drop: bool) -> None:
+    def _end(self, client: NodeId, leaver: Leaver, now: float) -> None:
         """All has passed: others may begin."""
         if self._leavers.get(client) is leaver:
             del self._leavers[client]
         if leaver.told is not None:
             self._effects.send(*leaver.told)
-        if drop:
-            self._standing.drop(leaver.entries)
         for broker, handover in leaver.asked.items():
             self._hand_over(broker, handover)
 
@@ -148,13 +146,13 @@ class Leaving:
             for src, msg in list(leaver.asked.items())[:1]:
                 self._let_go(src, msg, now)
         else:
-            self._end(client, leaver, drop=False)
+            self._end(client, leaver, now)
 
-    def gone(self, client: NodeId) -> None:
+    def gone(self, client: NodeId, now: float) -> None:
         """It left, with or without a word."""
         leaver = self._leavers.get(client)
         if leaver is not None and not leaver.flushing:
-            self._end(client, leaver, drop=False)
+            self._end(client, leaver, now)
 
     def _let_go(self, src: NodeId, msg: Handover, now: float) -> None:
         """It moved without a word."""

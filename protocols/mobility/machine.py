@@ -74,6 +74,8 @@ class Mobility(OverlayProtocol):
         self.counts = MobilityCounts()
         self._content = content
         self._may_be = may_be
+        if config.handover == "lossless" and not content.is_broker:
+            content.stand_alone()
         counts = self.counts
         self._mover = Mover(
             *(me, effects, rng, config, content, counts),
@@ -209,7 +211,7 @@ class Mobility(OverlayProtocol):
 
     def _on_client_gone(self, event: ClientGone, now: float) -> None:
         self._arriving.gone(event.client)
-        self._leaving.gone(event.client)
+        self._leaving.gone(event.client, now)
 
     def _on_neighbour_down(self, event: NeighbourDown, now: float) -> None:
         self._sounding.gone(event.peer, now)
