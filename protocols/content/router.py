@@ -207,7 +207,7 @@ class Router:
             line = self.grafts.line(peer, one, covers=covers)
             if line is None:
                 reader.ledger.strike(Key(ADVERTISEMENT, entry, graft=True))
-            elif reader.ledger.put(written(line)) and line.up:
+            elif reader.ledger.put(written(line)):
                 self._turn(entry, peer)
         before = self._turned.pop(entry, None)
         after = self.grafts.towards(one)

@@ -4,7 +4,7 @@ import msgspec
 
 
 class MobilityCounts(msgspec.Struct):
-    """Since the start; messages sent are counted by kind, for the cost of moving."""
+    """Since the start."""
 
     moveouts: int = 0  # of this client
     moveins: int = 0  # of this client
@@ -20,4 +20,3 @@ class MobilityCounts(msgspec.Struct):
     not_sounded: int = 0  # questions that `max_waves` refused
     unread: int = 0  # questions and answers ahead of the ledger: they come again
     strays: int = 0  # messages that fit nothing
-    sent: dict[str, int] = {}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from overlay.ids import NodeId
 from overlay.protocol import Effects
 from protocols.content.interface import Advertised, EntryId, MobileContent
@@ -68,6 +70,7 @@ class Leaving:
         self._standing = standing
         self._sounding = sounding
         self._leavers: dict[NodeId, Leaver] = {}
+        self.passes: Callable[[NodeId, float], bool] = lambda client, now: False
 
     def is_flushed(self, client: NodeId) -> bool:
         """Whether nothing that it published here is under way."""
@@ -75,12 +78,12 @@ class Leaving:
 
     def moved_out(self, client: NodeId, msg: MoveOut, now: float) -> None:
         """A client says that it leaves."""
-        if client not in self._content.clients() or (
-            client in self._leavers and self._leavers[client].flushing
-        ):
+        if client not in self._content.clients():
             self._counts.strays += 1
             return
         self._effects.emit(ClientMovedOut(client))
+        if client in self._leavers and self._leavers[client].flushing:
+            return  # it came back and left again, and was not let in meanwhile
         offers = self._content.moving.offers_of(client)
         before = self._leavers.pop(client, None)
         leaver = Leaver()
@@ -92,6 +95,10 @@ class Leaving:
             entries = entries_of(self._content, offers, graft=graft)
             stand_in = StandIn(client, msg.epoch, lease, entries)
             leaver.told = (msg.predicted, stand_in)
+        if self.passes(client, now):  # nothing was published here, but elsewhere before
+            self._leavers[client] = leaver
+            leaver.flushing = 1
+            return
         seconds = self._config.teardown if msg.algorithm in KEEPING else 0.0
         is_lossless = msg.handing == "lossless" and bool(offers)
         if is_lossless:  # whatever the algorithm: publications are under way on these trees
@@ -113,6 +120,12 @@ class Leaving:
 
         for one in offers:
             self._sounding.begin(one.id, flushed, now, flush=True)
+
+    def passed(self, client: NodeId, now: float) -> None:
+        """A client that left before it was handed over has been so by now."""
+        leaver = self._leavers.get(client)
+        if leaver is not None:
+            self._end(client, leaver, now)
 
     def _end(self, client: NodeId, leaver: Leaver, now: float) -> None:
         """All has passed: others may begin."""

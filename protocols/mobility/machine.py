@@ -20,7 +20,7 @@ from protocols.content.events import (
     NeighbourDown,
 )
 from protocols.content.interface import Advertised, MayBe, MobileContent, anybody, owner_of
-from protocols.mobility.arriving import ANCHOR, ARRIVE, Arriving
+from protocols.mobility.arriving import ANCHOR, ARRIVE, TRANSIT, Arriving
 from protocols.mobility.client import MOVE, Mover
 from protocols.mobility.config import MobilitySettings
 from protocols.mobility.counts import MobilityCounts
@@ -89,6 +89,7 @@ class Mobility(OverlayProtocol):
             *(me, effects, config, content, counts),
             *(self._standing, self._sounding, self._leaving, self._proxies),
         )
+        self._leaving.passes = self._arriving.passes
 
     def message_handlers(self) -> Mapping[type[Message], Handler]:
         """One handler for each message of the table in the package's docstring."""
@@ -242,6 +243,8 @@ class Mobility(OverlayProtocol):
                 self._standing.on_timer(about, now)
             elif what == ARRIVE:
                 self._arriving.on_timer(about, now)
+            elif what == TRANSIT:
+                self._arriving.ask_for_transit(about, now)
             elif what == ANCHOR:
                 self._arriving.stayed(about)
             elif what == LEAVE:
