@@ -28,7 +28,15 @@ has four algorithms, and says that they can be combined. A publisher's settings 
 | 278 | Sounded    | all branches behind have answered      | answers in turn, or tells the client |
 | 279 | TreeReady  | the wave came back (end of t4)         | publishes what waited                |
 
-Tags 280 to 287 belong to the subscribers' side.
+| 280 | Here       | a subscriber comes to a broker, or     | keeps for it, fetches what others    |
+|     |            | wants something else                   | kept                                 |
+| 281 | Hosted     | it is kept for; or not, and why        | takes from now on; or is told        |
+| 282 | Batch      | something is kept, to who takes it     | takes what follows, once             |
+| 283 | Taken      | it has all before a number; each beat  | forgets that, renews the lease       |
+| 284 | Away       | a subscriber goes, or ends it all      | keeps for it, for so long            |
+| 285 | Fetch      | a subscriber is here, to its old broker| sends the box there                  |
+| 286 | Drained    | all of a box was taken; or there is    | goes on with what it got itself, or  |
+|     |            | none                                   | asks an older one; or tells a gap    |
 
 *Grafting* (in `protocols.content`, `grafts.py`). An advertisement keeps the tree that it has,
 rooted at its *anchor*: the broker that told it first in this epoch. A broker at which the publisher
@@ -63,6 +71,27 @@ under way on the old tree when ways change. Sequence numbers go on; nothing is l
 of order as long as brokers and links live. With "best-effort", as in the paper, publications go at
 once.
 
+*Subscribers* (keeper.py at brokers, follower.py at subscribers; both use content-based routing from
+outside). A mobile subscriber is no client of content-based routing: its broker *stands in* for it,
+under subscriptions of its own, and keeps what matches in a *box*, a log with consecutive numbers.
+Whoever takes from a box says how far it has come; what is taken is forgotten, what is not is sent
+again. So a subscriber that is here, one that is silent and one that is away differ only in whether
+the box is sent to it. Each stay at a broker is a *visit*, with a box and a number that grows.
+
+*A subscriber that reappears* says where it was. The new broker stands in for it at once, holds what
+it gets itself, and fetches the old box, which the old broker goes on filling for `overlap`; then
+that one withdraws its stand-in, and says that this was all. What the new broker held follows,
+except what the old one had as well: the epoch and sequence of each publisher's stream decide, at
+the broker and again at the subscriber. So nothing waits for the handover: what is published
+meanwhile comes by the old broker. Who moves on before a box was fetched leaves a chain of boxes,
+each fetched by the next visit's; of two that fetch the same one the newer visit gets it. A broker
+that is not sure to have had the subscriber is asked first, then the one before it.
+
+*A gap* is told, in its place, when a bound (`max_kept`, `max_bytes`, `max_age`, `max_total`) put
+something out, when an old broker is silent for `fetch_within` or has forgotten the box, and when
+a broker with a disk was restarted: it has what it kept, but not what was published meanwhile. A
+box of which nothing was heard for `keep_for` expires.
+
 *Seam with the subscribers' side.* On a broker `ClientMovedOut` is emitted while the client's
 entries are still in the tables, and `ClientMovedIn` with the name of the previous broker. On the
 client, `moveout` and `movein` emit `MovedOut` and `MovedIn`.
@@ -70,6 +99,8 @@ client, `moveout` and `movein` emit `MovedOut` and `MovedIn`.
 Invariants
 - A broker stands in for an advertisement until a bounded time from now, or while it has a source.
 - (content) Graft lines follow the tree of their advertisement's epoch; with no source none is left.
+- A box holds exactly the numbers from `oldest` to `next`; none after `taken` is forgotten untold.
+- A subscriber gets each stream in growing order of (epoch, sequence), from whatever boxes.
 - A client's held publications are bounded, and leave in the order of their sequence numbers.
 - (scenarios) Once all is quiet, the tables are those of a system built in the final placement;
   lossless handover lost and doubled nothing.
@@ -84,15 +115,39 @@ from protocols.mobility.events import (
     MoveUnanswered,
     TreeStands,
 )
+from protocols.mobility.follower import Follower
+from protocols.mobility.keeper import Keeper
+from protocols.mobility.keeping_config import KeepingSettings
+from protocols.mobility.keeping_events import (
+    BoxExpired,
+    BoxHandedOver,
+    Gap,
+    NotKept,
+    Received,
+    Settled,
+    SubscriberAway,
+    SubscriberBack,
+)
 from protocols.mobility.machine import Mobility
 
 __all__ = [
+    "BoxExpired",
+    "BoxHandedOver",
     "ClientMovedIn",
     "ClientMovedOut",
+    "Follower",
+    "Gap",
+    "Keeper",
+    "KeepingSettings",
     "Mobility",
     "MobilitySettings",
     "MoveUnanswered",
     "MovedIn",
     "MovedOut",
+    "NotKept",
+    "Received",
+    "Settled",
+    "SubscriberAway",
+    "SubscriberBack",
     "TreeStands",
 ]
