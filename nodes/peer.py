@@ -26,6 +26,7 @@ from nodes.facts import event_facts, link_facts, member_facts
 from nodes.federation import Federation
 from nodes.machine_share import MachineShare
 from nodes.members import Attributes, Members
+from nodes.mobile import PeerMobile
 from nodes.moving import Moving
 from nodes.node import Node
 from nodes.publishing import TopicPublisher, topic_config
@@ -132,6 +133,7 @@ class Peer:
         self.colony = PeerColony(self.node)
         ColonyService(self.node, self.colony)
         self.content = PeerContent(self.node)
+        self.mobile = PeerMobile(self.node, self.content)
         self.watching = WatchService(self.node, distances, MEMBER_EVENTS)
 
     @classmethod
@@ -317,6 +319,14 @@ class Peer:
     async def discover(self) -> Broker:
         """The nearest broker, by BDNs (`discovery.bdns`), those found last, or multicast."""
         return await find_broker(self.node)
+
+    async def move_to(self, broker: str = "") -> str:
+        """Be a client of that broker from now on: its name, HOST:PORT, or the nearest.
+
+        What this peer advertises and publishes follows as `mobility.algorithm` and
+        `mobility.handover` say; what `mobile.subscribe` wants is fetched from where it was.
+        """
+        return await self.mobile.move_to(broker)
 
     async def find(
         self,
