@@ -14,6 +14,8 @@ from overlay.ids import NodeId
 Sampler: TypeAlias = Callable[[], float]
 Bandwidth: TypeAlias = float | Callable[[NodeId, NodeId], float]
 """Bytes per second of every link and direction, or of the one from the first node to the second."""
+Weighing: TypeAlias = Callable[[NodeId, NodeId, list[Any]], int]
+"""Bytes of a frame from the first node to the second: scopes and batches in turn."""
 
 
 class Latency(ABC):

@@ -158,7 +158,8 @@ class Traffic:
         if (start - sim.now) * link.bandwidth > model.queue_bytes:
             sim.counts["queue-full"] += _size(sections)
             return None
-        return start + self._weigh(sections) / link.bandwidth
+        weight = self._weigh(link.source.name, link.target.name, sections)
+        return start + weight / link.bandwidth
 
     def _send_datagram(
         self, node: SimNode, address: UdpAddress | Group, scope: Scope, msg: Message
@@ -350,7 +351,7 @@ class Traffic:
         self._sim.announce(node, event)
 
 
-def _encoded_size(sections: Sections) -> int:
+def _encoded_size(_source: NodeId, _target: NodeId, sections: Sections) -> int:
     return len(encoded(sections))
 
 

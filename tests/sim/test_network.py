@@ -67,7 +67,7 @@ def test_links_have_a_bandwidth_of_their_own_and_frames_the_weight_that_is_given
     model = NetworkModel(
         latency=Constant(0.5),
         bandwidth=lambda source, target: 1000.0 if target == "b" else 500.0,
-        weigh=lambda sections: 2000 * len(sections[1]),
+        weigh=lambda _source, _target, sections: 2000 * len(sections[1]),
     )
     world = World("a", "b", "c", network=model)
     for _ in range(2):
