@@ -1,4 +1,4 @@
-"""One run of the paper's city: what is varied in the figures, what is measured, and where all is."""
+"""One run of the paper's city: what is varied, what is measured, and where everything is."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal, NamedTuple, TypeAlias
 
-from bench.mobility_meter import CONTROL, TREE
+from bench.mobility_meter import CONNECTING, CONTROL, RENEWALS, TREE
 from overlay.ids import NodeId
 
 Algorithm: TypeAlias = Literal["standard", "prefetching", "proxy", "delayed", "prefetching+delayed"]
+Handover: TypeAlias = Literal["best-effort", "sounded", "lossless"]
 ALGORITHMS: tuple[Algorithm, ...] = (
     *("standard", "prefetching", "proxy", "delayed"),
     "prefetching+delayed",
@@ -27,12 +28,13 @@ class Workload(NamedTuple):
     subscribers: int = 500
     speeds: tuple[float, ...] = (5.0, 50.0, 100.0)  # km/h: each publisher has one of them
     locality: float = 0.0  # part of the publishers that all publish the same
+    turns: float = 0.5  # chance that a publisher turns back at the end of a cell
     overshoot: int | None = None  # brokers past the proxy set, at most; None: anywhere
     size: int = 600  # bytes of a message
     warm_up: float = 60.0  # s of moving before anything is measured
     duration: float = 300.0  # s that are measured
     seed: int = 1
-    lossless: bool = False
+    handover: Handover = "best-effort"
     probing: bool = True  # else nothing is published: the tree is rebuilt alone
     in_step: bool = False  # all publishers leave their cells at the same time
     first_counts: bool = False  # measure from the first connection of all clients at once
@@ -58,8 +60,13 @@ class Outcome:
 
     @property
     def cost(self) -> int:
-        """Hops of messages that rebuild trees: all but publications."""
+        """Hops of messages that rebuild trees, as the paper counts them."""
         return sum(self.hops[kind] for kind in (*TREE, CONTROL))
+
+    @property
+    def all_but_publications(self) -> int:
+        """The same with what the paper does not have: greetings, and leases of proxies."""
+        return self.cost + self.hops[CONNECTING] + self.hops[RENEWALS]
 
     @property
     def per_move(self) -> float:

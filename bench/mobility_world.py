@@ -18,6 +18,8 @@ from overlay.predicates import Constraint, Predicate
 from overlay.sim import Constant, NetworkModel, Simulator
 from overlay.sim.faults import Passage, Rule
 from protocols.content import Content, ContentSettings, Delivered
+from protocols.content.messages import Role
+from protocols.mobility import Mobility, MobilitySettings, TreeStands
 
 QUIET = 3600.0  # s between greetings: nobody fails here, and the paper has none
 LEASE = 86_400.0
@@ -36,6 +38,7 @@ class Publisher:
     period: float  # s in one cell
     cell: int
     visits: range  # the cells that it ever visits
+    heading: int
     counts: bool = False  # whether its moves are measured by now
 
 
@@ -70,7 +73,7 @@ class City:
         self.brokers = tree(height, degree)
         self.cells = leaves(height, degree)
         self.publishers: list[Publisher] = []
-        self.meter = Meter(workload.size, lambda one, other: distance(one, other, degree))
+        self.meter = Meter(workload.size, LEASE, lambda one, other: distance(one, other, degree))
         between, client = paper["link"] * 125, paper["client_link"] * 125  # kbit/s to bytes/s
 
         def bandwidth(source: NodeId, target: NodeId) -> float:
@@ -97,7 +100,7 @@ class City:
         """Brokers, then clients; until nobody tells anybody anything new."""
         sim = self.sim
         for name, parent in self.brokers.items():
-            sim.add_node(name, self._recipe("broker", (parent,) if parent else ()))
+            sim.add_node(name, self._broker((parent,) if parent else ()))
         sim.run_for(5.0)
         alike = round(self.workload.locality * self.workload.publishers)
         kinds = [0 if one < alike else one for one in range(self.workload.publishers)]
@@ -114,9 +117,11 @@ class City:
     def _add_publisher(self, name: NodeId, what: int) -> None:
         period = 3600 * self.paper["cell"] / self.rng.choice(self.workload.speeds)
         cell = self.rng.randrange(len(self.cells))
-        one = Publisher(name, what, period, cell, self._visits(cell), self.workload.first_counts)
+        heading = self.rng.choice((-1, 1))
+        first = self.workload.first_counts
+        one = Publisher(name, what, period, cell, self._visits(cell), heading, first)
         self.publishers.append(one)
-        self.sim.add_node(name, self._recipe("client"))
+        self.sim.add_node(name, self._publisher(one))
 
         def connect() -> None:
             content = self.sim.protocol(name, Content)
@@ -130,7 +135,7 @@ class City:
     def _add_subscriber(self, name: NodeId, what: int) -> None:
         broker = self.rng.choice(self.cells)
         self._wanting[what] += 1
-        self.sim.add_node(name, self._recipe("client"))
+        self.sim.add_node(name, self._subscriber())
 
         def connect() -> None:
             content = self.sim.protocol(name, Content)
@@ -175,8 +180,11 @@ class City:
         sim = self.sim
         if sim.now >= self._ends:
             return
-        step = self.rng.choice((-1, 1))
-        one.cell += step if one.cell + step in one.visits else -step
+        if self.rng.random() < self.workload.turns:
+            one.heading = -one.heading
+        if one.cell + one.heading not in one.visits:
+            one.heading = -one.heading
+        one.cell += one.heading
         self._move_out(one)
         sim.at(sim.now + self.paper["disconnected"], partial(self._arrive, one, one.counts))
         sim.at(sim.now + one.period, partial(self._leave, one))
@@ -188,11 +196,11 @@ class City:
             self._begin_probes(one, counts)
 
     def _move_out(self, one: Publisher) -> None:
-        self.sim.call(one.name, self.sim.protocol(one.name, Content).detach)
+        self.sim.call(one.name, self.sim.protocol(one.name, Mobility).moveout)
 
     def _move_in(self, one: Publisher) -> None:
-        content = self.sim.protocol(one.name, Content)
-        self.sim.call(one.name, content.attach, self.cells[one.cell])
+        mobility = self.sim.protocol(one.name, Mobility)
+        self.sim.call(one.name, mobility.movein, self.cells[one.cell])
 
     # -- probes ---------------------------------------------------------------------------------
 
@@ -232,22 +240,54 @@ class City:
             outcome.by_level.append(sum(len(one.srt) + len(one.prt) for one in there) / len(there))
             first += len(there)
 
-    def _recipe(self, role: str, links: tuple[NodeId, ...] = ()) -> Recipe:
-        settings = ContentSettings(
-            role="broker" if role == "broker" else "client",
-            links=links,
-            settle=self.paper["settle"],
-            beat=QUIET,
-            lease=LEASE,
-            client_lease=LEASE,
+    # -- recipes --------------------------------------------------------------------------------
+
+    def _broker(self, links: tuple[NodeId, ...]) -> Recipe:
+        settings = self._routing("broker", links)
+        mobility = MobilitySettings(teardown=self.paper["teardown"], proxy_lease=LEASE)
+
+        def add(host: Host) -> None:
+            host.add(Mobility, mobility, content=host.add(Content, settings))
+
+        return add
+
+    def _publisher(self, one: Publisher) -> Recipe:
+        near = closest(one.cell, int(self.paper["proxies"]), len(self.cells))
+        settings = self._routing("client")
+        mobility = MobilitySettings(
+            algorithm=self.workload.algorithm,
+            handover=self.workload.handover,
+            predictor="perfect",
+            proxies=tuple(self.cells[cell] for cell in near),
+            proxy_lease=LEASE,
         )
+
+        def stands(event: TreeStands) -> None:
+            if one.counts:
+                self.outcome.rebuilt.append(event.waited)
+
+        def add(host: Host) -> None:
+            content = host.add(Content, settings)
+            plan = lambda: self.cells[one.cell]  # noqa: E731
+            host.add(Mobility, mobility, content=content, plan=plan)
+            host.listen(TreeStands, stands)
+
+        return add
+
+    def _subscriber(self) -> Recipe:
+        settings = self._routing("client")
 
         def add(host: Host) -> None:
             host.add(Content, settings)
-            if role != "broker":
-                host.listen(Delivered, self._on_delivered)
+            host.listen(Delivered, self._on_delivered)
 
         return add
+
+    def _routing(self, role: Role, links: tuple[NodeId, ...] = ()) -> ContentSettings:
+        settle = self.paper["settle"]
+        return ContentSettings(
+            role=role, links=links, settle=settle, beat=QUIET, lease=LEASE, client_lease=LEASE
+        )
 
 
 def wanting(what: int) -> Constraint:
