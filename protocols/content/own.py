@@ -61,6 +61,9 @@ class OwnEntries:
         self._subscribed: dict[EntryId, None] = {}
         self.epochs = Epochs(effects)
 
+    def __len__(self) -> int:
+        return len(self._advertised)
+
     def advertise(
         self, name: str, constraint: Constraint, model: str, whole: bool, note: bytes, now: float
     ) -> Advertised:
@@ -89,10 +92,11 @@ class OwnEntries:
             raise LocalProtocolError(f"{name!a} is not advertised by {self._me}")
         return entry
 
-    def again(self, now: float) -> Iterator[Advertised]:
-        """Everything in a new epoch, for another broker."""
+    def again(self, now: float, *, graft: bool, epoch: int = 0) -> Iterator[Advertised]:
+        """Everything in a new epoch, for another broker; with `graft` it may use the old trees."""
         for own in self._advertised.values():
-            own.offer = own.offer._replace(epoch=self.epochs.next(now))
+            new = epoch if epoch > own.offer.epoch else self.epochs.next(now)
+            own.offer = own.offer._replace(epoch=new, graft=graft)
             yield own.offer
 
     def subscribe(self, name: str, constraint: Constraint, model: str) -> Subscribed:
@@ -130,6 +134,11 @@ class OwnEntries:
             )
         own.sequence += 1
         return Publication(entry, own.offer.epoch, own.sequence, checked, own.offer.model)
+
+    def epoch(self, entry: EntryId) -> int | None:
+        """The epoch in which it is advertised now."""
+        own = self._advertised.get(entry)
+        return None if own is None else own.offer.epoch
 
     def _checked(self, name: str, model: str) -> EntryId:
         if not name or len(name.encode()) > MAX_NAME:

@@ -1,73 +1,98 @@
 """Mobile publishers and subscribers: clients of brokers that leave one and appear at another.
 
-The paper: V. Muthusamy et al., *Publisher mobility in distributed publish/subscribe systems*. It runs
-on content-based routing (`protocols.content`). Two protocols share this folder: `Mobility` (machine.py:
-who moves, and what becomes of its advertisements, below) and the keeping of what a subscriber missed.
+The paper: V. Muthusamy et al., *Publisher mobility in distributed publish/subscribe systems*. It
+runs on content-based routing (`protocols.content`). Two protocols share this folder: `Mobility`
+(machine.py: who moves, and what becomes of its advertisements, below) and the keeping of what a
+subscriber missed.
 
-A client *moves out* of its broker and later *moves in* at another, or at the same one. Section 3 has
-four algorithms, and says that they can be combined. A publisher's settings choose:
+A client *moves out* of its broker and later *moves in* at another, or at the same one. Section 3
+has four algorithms, and says that they can be combined. A publisher's settings choose:
 
-| algorithm           | at the old broker                   | at the new broker                        |
-|---------------------|-------------------------------------|------------------------------------------|
-| standard            | withdraws what the client advertised| advertises it again, in a new epoch      |
-| prefetching         | withdraws it, and tells the broker  | advertised it already, in the next epoch |
-|                     | that a predictor names              |                                          |
-| proxy               | keeps it: a proxy always does       | a proxy has it; any other grafts         |
-| delayed             | keeps it for `teardown`             | grafts                                   |
-| prefetching+delayed | keeps it, and tells the predicted   | has grafted already                      |
+| algorithm           | at the old broker                  | at the new broker                     |
+|---------------------|------------------------------------|---------------------------------------|
+| standard            | withdraws what was advertised      | advertises it again, in a new epoch   |
+| prefetching         | withdraws it, tells the broker     | advertised it already, in that epoch  |
+|                     | that a predictor names             |                                       |
+| proxy               | keeps it: a proxy always does      | a proxy has it; any other grafts      |
+| delayed             | keeps it for `teardown`            | grafts                                |
+| prefetching+delayed | keeps it, tells the predicted one  | has grafted already                   |
 
-| tag | message    | sent when                                | the receiver                            |
-|-----|------------|------------------------------------------|-----------------------------------------|
-| 272 | MoveOut    | a client leaves, to its broker           | keeps or withdraws, tells the predicted |
-| 273 | MoveIn     | a client has attached, to its new broker | asks the previous one to hand over      |
-| 274 | Handover   | a client moved in, to its previous broker| lets it go, if it had not; flushes      |
-| 275 | HandedOver | what it had published has passed         | begins the new tree (lossless)          |
-| 276 | StandIn    | predicted, or chosen as a proxy          | advertises for the client, for a while  |
-| 277 | Sound      | a tree is asked whether it stands,       | asks its own branches                   |
-|     |            | from the publisher's broker outwards     |                                         |
-| 278 | Sounded    | all branches behind have answered        | answers in turn, or tells the client    |
-| 279 | TreeReady  | the wave came back (end of t4)           | publishes what waited                   |
+| tag | message    | sent when                              | the receiver                         |
+|-----|------------|----------------------------------------|--------------------------------------|
+| 272 | MoveOut    | a client leaves, to its broker         | keeps or withdraws, tells another    |
+| 273 | MoveIn     | a client comes, to its new broker      | asks the previous one to hand over   |
+| 274 | Handover   | a client came, to its previous broker  | lets it go, if it had not; flushes   |
+| 275 | HandedOver | what it had published has passed       | begins the new tree (lossless)       |
+| 276 | StandIn    | predicted, or chosen as a proxy        | advertises for it, for a while       |
+| 277 | Sound      | a tree is asked whether it stands      | asks its own branches                |
+| 278 | Sounded    | all branches behind have answered      | answers in turn, or tells the client |
+| 279 | TreeReady  | the wave came back (end of t4)         | publishes what waited                |
 
 Tags 280 to 287 belong to the subscribers' side.
 
-*Grafting* (in `protocols.content`, `grafts.py`). An advertisement keeps the tree that it has, rooted at
-its *anchor*: the broker that told it first in this epoch. A broker at which the publisher appears, and
-that knows the same advertisement from a neighbour, does not advertise anew but is a *source* on that
-tree: it tells its last hop so, which tells its own, up to the anchor or to who knows already. From there
-on back, each tells the branches that have sources of their own whether there are others besides. So all
-brokers between sources send subscriptions to each of them, and nobody else is told anything: the tree
-is the same, seen from another root. When the old broker's time is over it is a source no more, and
-subscriptions on the way to it are taken back: that is all that is extraneous. The old broker stays the
-anchor for as long as there is a source; if it fails, who has the publisher advertises in its new epoch.
+*Grafting* (in `protocols.content`, `grafts.py`). An advertisement keeps the tree that it has,
+rooted at its *anchor*: the broker that told it first in this epoch. A broker at which the publisher
+appears, and that knows the same advertisement from a neighbour, does not advertise anew but is a
+*source* on that tree: it tells its last hop so, which tells its own, up to the anchor or to who
+knows already. From there on back, each tells the branches that have sources of their own whether
+there are others besides. So all brokers between sources send subscriptions to each of them, and
+nobody else is told anything: the tree is the same, seen from another root. When the old broker's
+time is over it is a source no more, and subscriptions on the way to it are taken back: that is all
+that is extraneous. The old broker stays the anchor for as long as there is a source; if it fails,
+who has the publisher advertises in its new epoch.
 
-*Standing in.* A broker that keeps or prefetches an advertisement offers it itself, in the epoch that
-the client gave it. It ends when its time is over and no source needs the anchor, or when the
+*Standing in.* A broker that keeps or prefetches an advertisement offers it itself, in the epoch
+that the client gave it. It ends when its time is over and no source needs the anchor, or when the
 advertisement is known in a newer epoch. A publisher's broker renews its proxies.
 
-*The end of t4.* The paper has no way to know it. Here the publisher's broker *sounds* the tree: it asks
-every neighbour to which it hands publications on; these ask theirs. A leaf answers at once, any other
-when all its branches have answered or are gone, and each answer follows the lines of the ledger in
-which the broker told the subscriptions behind it. So when the wave is back, all subscriptions there
-were are in place. A question and an answer name the state of the ledger that they follow: who has not
-read so far (a change was lost) does not answer, and is asked again. A branch that has another way by now
-says so, and is asked from there. Branches that answered for a tree are not asked again while it stands:
-a graft sounds the way between the two brokers alone. A broker that does not answer for `patience` is given
-up and counted; then the tree is ready without it (`complete` is false).
+*The end of t4.* The paper has no way to know it. Here the publisher's broker *sounds* the tree: it
+asks every neighbour to which it hands publications on; these ask theirs. A leaf answers at once,
+any other when all its branches have answered or are gone, and each answer follows the lines of the
+ledger in which the broker told the subscriptions behind it. So when the wave is back, all
+subscriptions there were are in place. A question and an answer name the state of the ledger that
+they follow: who has not read so far (a change was lost) does not answer, and is asked again. A
+branch that has another way by now says so, and is asked from there. Branches that answered for a
+tree are not asked again while it stands: a graft sounds the way between the two brokers alone. A
+broker that does not answer for `patience` is given up and counted; then the tree is ready without
+it (`complete` is false).
 
 *Lossless handover* (`handover = "lossless"`). A client keeps what it publishes from `moveout` to
-TreeReady, in order and bounded (`max_held`: then `publish` refuses). Its previous broker flushes before the
-new tree is begun: it sounds its own tree behind the last publication, so that nothing is under way on the
-old tree when ways change. Sequence numbers go on; nothing is lost, doubled or out of order as long as
-brokers and links live. With "best-effort", as in the paper, publications go at once.
+TreeReady, in order and bounded (`max_held`: then `publish` refuses). Its previous broker flushes
+before the new tree is begun: it sounds its own tree behind the last publication, so that nothing is
+under way on the old tree when ways change. Sequence numbers go on; nothing is lost, doubled or out
+of order as long as brokers and links live. With "best-effort", as in the paper, publications go at
+once.
 
-*Seam with the subscribers' side.* On a broker `ClientMovedOut` is emitted while the client's entries are
-still in the tables, and `ClientMovedIn` with the name of the previous broker. On the client, `moveout` and
-`movein` emit `MovedOut` and `MovedIn`.
+*Seam with the subscribers' side.* On a broker `ClientMovedOut` is emitted while the client's
+entries are still in the tables, and `ClientMovedIn` with the name of the previous broker. On the
+client, `moveout` and `movein` emit `MovedOut` and `MovedIn`.
 
 Invariants
-- A broker stands in for an advertisement only until a bounded time from now, or while it has a source.
-- (content) Graft lines follow the tree of their advertisement's epoch; with no source there is none.
+- A broker stands in for an advertisement until a bounded time from now, or while it has a source.
+- (content) Graft lines follow the tree of their advertisement's epoch; with no source none is left.
 - A client's held publications are bounded, and leave in the order of their sequence numbers.
-- (scenarios) Once all is quiet, the tables are those of a system built in the final placement; lossless
-  handover lost and doubled nothing.
+- (scenarios) Once all is quiet, the tables are those of a system built in the final placement;
+  lossless handover lost and doubled nothing.
 """
+
+from protocols.mobility.config import MobilitySettings
+from protocols.mobility.events import (
+    ClientMovedIn,
+    ClientMovedOut,
+    MovedIn,
+    MovedOut,
+    MoveUnanswered,
+    TreeStands,
+)
+from protocols.mobility.machine import Mobility
+
+__all__ = [
+    "ClientMovedIn",
+    "ClientMovedOut",
+    "Mobility",
+    "MobilitySettings",
+    "MoveUnanswered",
+    "MovedIn",
+    "MovedOut",
+    "TreeStands",
+]

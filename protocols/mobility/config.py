@@ -42,6 +42,10 @@ class MobilitySettings(Settings, frozen=True, kw_only=True):
     proxy_lease: Annotated[
         float, bounded("s", 1, 86_400, "a proxy keeps a tree unless it is renewed, thrice as often")
     ] = 60.0
+    reanchor: Annotated[
+        float,
+        bounded("s", 0, 86_400, "at one broker, until its tree is built anew from there; 0: never"),
+    ] = 0.0
     retry: Annotated[
         float, bounded("s", 0.01, 60, "between two questions to who has not answered")
     ] = 0.5

@@ -61,6 +61,16 @@ class TreeStands(Event, frozen=True):
         )
 
 
+class MoveUnanswered(Event, frozen=True):
+    """A broker has not said for `patience` that the trees stand; it is asked further.
+
+    In lossless handover publications are held until it does, or until `movein` elsewhere.
+    """
+
+    broker: NodeId
+    number: int
+
+
 class ClientMovedOut(Event, frozen=True):
     """A client of this broker leaves; its entries are still in the tables."""
 
@@ -74,4 +84,7 @@ class ClientMovedIn(Event, frozen=True):
     previous: NodeId
 
 
-EVENTS: tuple[Any, ...] = (MovedOut, MovedIn, TreeStands, ClientMovedOut, ClientMovedIn)
+EVENTS: tuple[Any, ...] = (
+    *(MovedOut, MovedIn, TreeStands, MoveUnanswered),
+    *(ClientMovedOut, ClientMovedIn),
+)

@@ -84,6 +84,7 @@ class StandIn(Message, frozen=True, tag=276):
     graft: bool  # on the tree that there is, if it is known
     lease: Annotated[float, msgspec.Meta(ge=0, le=86_400)]  # s
     entries: Entries
+    proxy: bool = False  # from now on, as long as it is renewed
 
 
 class Sound(Message, frozen=True, tag=277):
@@ -113,6 +114,7 @@ class TreeReady(Message, frozen=True, tag=279):
 
     number: Number  # of the move
     complete: bool  # else somebody did not answer
+    proxies: Proxies = ()  # that were chosen for it
 
 
 MESSAGES: tuple[type[Message], ...] = (
