@@ -4,8 +4,9 @@ The paper counts each hop of each (un)advertisement, (un)subscription and contro
 no sizes. Ours tell several lines in one message where they change at once; here every line is a
 message of the paper, of the size that the workload says, and so is every publication. What else is
 sent (words between a client, its old broker and the new one) has the size that it has on the wire.
-Greetings of a client that connects, and leases of proxies, are not in the paper: counted apart. Two brokers that are not neighbours have a link of their own here; in the paper their
-words go over the tree, and are counted so.
+Greetings of a client that connects, and leases of proxies, are not in the paper: counted apart. Two
+brokers that are not neighbours have a link of their own here; in the paper their words go over the
+tree, and are counted so.
 """
 
 from __future__ import annotations
@@ -43,9 +44,7 @@ _encoded = msgspec.msgpack.Encoder().encode
 class Meter:
     """What a frame takes of a link; and how often what was sent."""
 
-    def __init__(
-        self, size: int, lease: float, distance: Callable[[NodeId, NodeId], int]
-    ) -> None:
+    def __init__(self, size: int, lease: float, distance: Callable[[NodeId, NodeId], int]) -> None:
         self.size = size  # bytes of a line or a publication
         self._lease = lease  # s, of proxies: what brokers predict is told for a shorter time
         self.hops: Counter[str] = Counter()

@@ -98,7 +98,9 @@ def figure_4(report: Report, options: Options) -> None:
             found = sweep.play(label, algorithm=algorithm, publishers=count)
             sweep.cost(label, found)
             for kind in (*TREE, CONTROL):
-                sweep.add(f"{label}: {kind} of a move", "hops", found.hops[kind] / (found.moves or 1))
+                sweep.add(
+                    f"{label}: {kind} of a move", "hops", found.hops[kind] / (found.moves or 1)
+                )
             sweep.add(f"{label}: advertisements of a broker", "entries", found.advertisements)
             sweep.add(f"{label}: subscriptions of a broker", "entries", found.subscriptions)
             sweep.add(f"{label}: entries of the root", "entries", found.by_level[0])

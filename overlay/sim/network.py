@@ -84,9 +84,7 @@ class NetworkModel:
     latency: Latency = Uniform(0.0005, 0.0015)  # a LAN, one way, with the peer's wake-up
     between_lans: Latency | None = None  # None: as inside a LAN
     bandwidth: Bandwidth | None = None  # None: no limit
-    weigh: Callable[[list[Any]], int] | None = (
-        None  # bytes of a frame on such a link; None: encoded
-    )
+    weigh: Weighing | None = None  # on a link with a bandwidth; None: a frame as it is encoded
     queue_bytes: int = 16 * 1024 * 1024  # waiting for a link with a bandwidth; more is dropped
     datagram_loss: float = 0.0
     disconnect_notice: float = 0.003  # from a process's death to its peers' LinkLost (measured: ms)
