@@ -78,7 +78,7 @@ class Grafts:
     def _publishes(self, offer: Advertised, one: Advertised) -> bool:
         if self._srt.is_withheld(offer) or (offer.hop == self._me and offer.id in self.resting):
             return False
-        return offer == one or (offer.graft and offer.epoch >= one.epoch)
+        return offer == one or 0 < offer.graft <= one.epoch <= offer.epoch
 
     def is_live_above(self, one: Advertised) -> bool:
         """Whether there may be a source on the anchor's side; it may, until it says no."""

@@ -83,7 +83,7 @@ def read_line(src: NodeId, role: Role, line: Line) -> Row:
     if isinstance(line, AdvertisementLine):
         return Advertised(
             *(line.id, line.epoch, constraint, line.model, line.whole, line.note, src, line.path),
-            graft=line.graft and role == CLIENT,
+            graft=line.graft if role == CLIENT else 0,
         )
     return Subscribed(line.id, constraint, line.model, src, line.path)
 

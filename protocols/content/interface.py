@@ -41,7 +41,7 @@ class Advertised(NamedTuple):
     note: bytes
     hop: NodeId  # the last hop: this node itself, a client of it, or a neighbour
     path: tuple[NodeId, ...] = ()  # the brokers on the way, from the last hop on
-    graft: bool = False  # its publisher moved: a tree that says the same is used where there is one
+    graft: int = 0  # its publisher moved: the tree of that epoch, or a newer one, may be used
 
     @property
     def publisher(self) -> NodeId:
@@ -195,8 +195,8 @@ class MobileContent(ContentView, Protocol):
     def next_epoch(self, now: float) -> int:
         """An epoch for the next `attach`."""
 
-    def advertises(self) -> bool:
-        """Whether this node itself has any advertisement."""
+    def rooted(self, entry: EntryId, epoch: int) -> None:
+        """The tree of this client's own advertisement is that of this epoch by now."""
 
     def hold(self, most: int) -> None:
         """Keep what this client publishes, until `let_go`."""

@@ -256,9 +256,9 @@ class Content(OverlayProtocol):
         """An epoch for the next `attach`, to be told to a broker in advance."""
         return self._own.epochs.next(now)
 
-    def advertises(self) -> bool:
-        """Whether this node itself has any advertisement."""
-        return bool(len(self._own))
+    def rooted(self, entry: EntryId, epoch: int) -> None:
+        """See MobileContent."""
+        self._own.rooted(entry, epoch)
 
     def hold(self, most: int) -> None:
         """Keep publications of this client until `let_go`; over that bound `publish` refuses."""

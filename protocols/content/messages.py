@@ -42,8 +42,9 @@ class AdvertisementLine(msgspec.Struct, frozen=True, array_like=True, gc=False):
     whole: bool = False  # must be known to every broker: nothing covers it
     note: Annotated[bytes, msgspec.Meta(max_length=MAX_NOTE)] = b""
     path: Path = ()
-    graft: bool = False
-    """In a client's ledger: it moved here, and the tree that it has elsewhere may be used."""
+    graft: Number = 0
+    """In a client's ledger: it moved here, and the tree that it has elsewhere, of that epoch or a
+    newer one, may be used."""
 
 
 class SubscriptionLine(msgspec.Struct, frozen=True, array_like=True, gc=False):

@@ -82,7 +82,7 @@ class Moving:
         """See MobileRouting."""
         for offer in self.offers_of(client):
             if offer.graft:
-                self._router.offer(offer._replace(graft=False))
+                self._router.offer(offer._replace(graft=0))
         self._flush_later()
 
     def _choose_again(self, client: NodeId) -> None:
@@ -95,7 +95,7 @@ class Moving:
     def branches(self, entry: EntryId, tree: EntryId, src: NodeId) -> list[Branch]:
         """See MobileRouting."""
         srt = self._router.srt
-        by = srt.get(entry) or srt.get(tree)
+        by = srt.get(tree) or srt.get(entry)
         found: list[Branch] = []
         if by is None:
             return found
@@ -109,7 +109,7 @@ class Moving:
     def hangs_on(self, entry: EntryId, tree: EntryId, src: NodeId) -> bool:
         """See MobileRouting."""
         srt = self._router.srt
-        one = srt.get(entry) or srt.get(tree)
+        one = srt.get(tree) or srt.get(entry)
         return one is not None and src in self._router.towards(one)
 
     def has_read(self, peer: NodeId, series: int, stamp: int) -> bool:

@@ -44,10 +44,11 @@ class Epochs:
 class OwnAdvertisement:
     """One advertisement of this node, and how far it has published."""
 
-    __slots__ = ("offer", "sequence")
+    __slots__ = ("offer", "root", "sequence")
 
     def __init__(self, offer: Advertised, sequence: int) -> None:
         self.offer = offer
+        self.root = offer.epoch  # of the tree that it has, as far as is known here
         self.sequence = sequence  # goes on in the next epoch
 
 
@@ -60,9 +61,6 @@ class OwnEntries:
         self._advertised: dict[EntryId, OwnAdvertisement] = {}
         self._subscribed: dict[EntryId, None] = {}
         self.epochs = Epochs(effects)
-
-    def __len__(self) -> int:
-        return len(self._advertised)
 
     def advertise(
         self, name: str, constraint: Constraint, model: str, whole: bool, note: bytes, now: float
@@ -96,7 +94,9 @@ class OwnEntries:
         """Everything in a new epoch, for another broker; with `graft` it may use the old trees."""
         for own in self._advertised.values():
             new = epoch if epoch > own.offer.epoch else self.epochs.next(now)
-            own.offer = own.offer._replace(epoch=new, graft=graft)
+            if not graft:
+                own.root = new
+            own.offer = own.offer._replace(epoch=new, graft=own.root if graft else 0)
             yield own.offer
 
     def subscribe(self, name: str, constraint: Constraint, model: str) -> Subscribed:
@@ -134,6 +134,12 @@ class OwnEntries:
             )
         own.sequence += 1
         return Publication(entry, own.offer.epoch, own.sequence, checked, own.offer.model)
+
+    def rooted(self, entry: EntryId, epoch: int) -> None:
+        """Its tree is that of this epoch."""
+        own = self._advertised.get(entry)
+        if own is not None:
+            own.root = max(own.root, min(epoch, own.offer.epoch))
 
     def epoch(self, entry: EntryId) -> int | None:
         """The epoch in which it is advertised now."""

@@ -86,7 +86,7 @@ class Router:
     def _choose_again(self, entry: EntryId, hop: NodeId, *, other_way: bool) -> None:
         before, after = self.srt.get(entry), self.srt.best(entry)
         if after is not None and after.graft and self.is_broker:
-            after = after._replace(graft=False)  # no tree to use: this broker is the anchor
+            after = after._replace(graft=0)  # no tree to use: this broker is the anchor
             self.srt.put(after)
         if before == after:
             if after is not None:
@@ -137,7 +137,7 @@ class Router:
     def _line(self, one: Advertised) -> AdvertisementLine:
         wire = one.constraint.wire()
         path = (self._me, *one.path) if self.is_broker else ()
-        graft = one.graft and not self.is_broker
+        graft = 0 if self.is_broker else one.graft
         return AdvertisementLine(
             one.id, one.epoch, wire, one.model, one.whole, one.note, path, graft
         )

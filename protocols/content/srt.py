@@ -96,7 +96,11 @@ class Srt:
             return None
         best = min(usable, key=preference)
         if best.graft:
-            trees = [one for one in usable if not one.graft and says_the_same(one, best)]
+            trees = [
+                one
+                for one in usable
+                if not one.graft and one.epoch >= best.graft and says_the_same(one, best)
+            ]
             if trees:
                 return min(trees, key=preference)
         return best

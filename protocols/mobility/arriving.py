@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from overlay.ids import NodeId
 from overlay.protocol import Effects
-from protocols.content.interface import MobileContent
+from protocols.content.interface import Advertised, MobileContent
 from protocols.mobility.config import MobilitySettings
 from protocols.mobility.counts import MobilityCounts
 from protocols.mobility.events import ClientMovedIn
 from protocols.mobility.leaving import Leaving
-from protocols.mobility.messages import HandedOver, Handover, MoveIn, TreeReady
+from protocols.mobility.messages import (
+    GRAFTING,
+    HandedOver,
+    Handover,
+    MoveIn,
+    Root,
+    TreeReady,
+)
 from protocols.mobility.proxies import ProxySets
 from protocols.mobility.sounding import Sounding
 from protocols.mobility.standing import Standing
@@ -107,6 +114,14 @@ class Arriving:
         """It has been here for long: its trees are built anew from here, unless it has proxies."""
         if client in self._content.clients() and not self._proxies.of(client):
             self._content.moving.anchor(client)
+
+    def rooted(self, one: Advertised) -> None:
+        """A tree begins here: its publisher must know, or it would use an older one some day."""
+        arrival = self._arrivals.get(one.hop)
+        if arrival is not None and arrival.move.algorithm in GRAFTING:
+            number = arrival.move.number
+            roots = (Root(one.id, one.epoch),)
+            self._effects.send(one.hop, TreeReady(number, True, roots=roots, stands=False))
 
     def gone(self, client: NodeId) -> None:
         """It is here no more."""

@@ -12,12 +12,10 @@ from protocols.mobility.config import MobilitySettings
 from protocols.mobility.counts import MobilityCounts
 from protocols.mobility.events import MovedIn, MovedOut, MoveUnanswered, TreeStands
 from protocols.mobility.interface import Predictor
-from protocols.mobility.messages import MoveIn, MoveOut, TreeReady
+from protocols.mobility.messages import GRAFTING, PREFETCHING, MoveIn, MoveOut, TreeReady
 
 MOVE = "move"  # the new broker is asked again
 
-GRAFTING = ("proxy", "delayed", "prefetching+delayed")
-PREFETCHING = ("prefetching", "prefetching+delayed")
 VISITED = 64  # brokers that a predictor gets to know
 
 
@@ -126,7 +124,9 @@ class Mover:
             return
         if msg.proxies and not self._proxies:
             self._proxies = msg.proxies
-        if not self._asking:
+        for root in msg.roots:
+            self._content.rooted(root.id, root.epoch)
+        if not self._asking or not msg.stands:
             return
         self._asking = False
         self._effects.cancel_timer(MOVE)

@@ -9,6 +9,7 @@ from protocols.mobility.config import MobilitySettings
 from protocols.mobility.counts import MobilityCounts
 from protocols.mobility.events import ClientMovedOut
 from protocols.mobility.messages import (
+    KEEPING,
     MAX_ENTRIES,
     Entry,
     HandedOver,
@@ -21,15 +22,17 @@ from protocols.mobility.standing import Standing
 
 LEAVE = "leave"  # and a client: it moved in elsewhere, and its last word may be under way
 
-KEEPING = ("delayed", "prefetching+delayed")
 
-
-def entries_of(offers: list[Advertised]) -> tuple[Entry, ...]:
-    """Advertisements as another broker is told of them."""
-    return tuple(
-        Entry(one.id, one.constraint.wire(), one.model, one.whole, one.note)
-        for one in offers[:MAX_ENTRIES]
-    )
+def entries_of(
+    content: MobileContent, offers: list[Advertised], *, graft: bool
+) -> tuple[Entry, ...]:
+    """Advertisements as another broker is told of them; with `graft`, for the trees they have."""
+    found = []
+    for one in offers[:MAX_ENTRIES]:
+        known = content.advertisement(one.id)
+        root = known.epoch if graft and known is not None else 0
+        found.append(Entry(one.id, one.constraint.wire(), one.model, one.whole, one.note, root))
+    return tuple(found)
 
 
 class Leaver:
@@ -85,7 +88,8 @@ class Leaving:
         if msg.predicted and offers:
             graft = msg.algorithm == "prefetching+delayed"
             lease = self._config.expected
-            stand_in = StandIn(client, msg.epoch, graft, lease, entries_of(offers))
+            entries = entries_of(self._content, offers, graft=graft)
+            stand_in = StandIn(client, msg.epoch, lease, entries)
             leaver.told = (msg.predicted, stand_in)
         is_lossless = msg.handing == "lossless"
         if msg.algorithm in KEEPING:

@@ -11,6 +11,7 @@ from overlay.ids import NodeId
 from overlay.predicates import Constraint
 from overlay.protocol import Effects, Event, EventHandler, Handler, Message, OverlayProtocol
 from protocols.content.events import (
+    AdvertisementAdded,
     AdvertisementChanged,
     AdvertisementRemoved,
     BrokerAttached,
@@ -107,6 +108,7 @@ class Mobility(OverlayProtocol):
             ClientTold: self._on_client_told,
             ClientGone: self._on_client_gone,
             NeighbourDown: self._on_neighbour_down,
+            AdvertisementAdded: self._on_advertisement_added,
             AdvertisementChanged: self._on_advertisement_changed,
             AdvertisementRemoved: self._on_advertisement_removed,
         }
@@ -181,7 +183,7 @@ class Mobility(OverlayProtocol):
             offer = Advertised(
                 *(entry.id, msg.epoch, constraint, entry.model, entry.whole, entry.note),
                 hop=self.me,
-                graft=msg.graft,
+                graft=entry.graft,
             )
             seconds = min(msg.lease, self.config.proxy_lease)
             self._standing.add(offer, "proxy" if msg.proxy else "expected", seconds, now)
@@ -215,6 +217,11 @@ class Mobility(OverlayProtocol):
     def _on_advertisement_changed(self, event: AdvertisementChanged, now: float) -> None:
         self._sounding.changed(event.advertisement.id)
         self._standing.changed(event.advertisement)
+        if event.advertisement.epoch != event.before.epoch:
+            self._arriving.rooted(event.advertisement)
+
+    def _on_advertisement_added(self, event: AdvertisementAdded, now: float) -> None:
+        self._arriving.rooted(event.advertisement)
 
     def _on_advertisement_removed(self, event: AdvertisementRemoved, now: float) -> None:
         self._sounding.changed(event.advertisement.id)

@@ -21,9 +21,22 @@ MaybeEntry: TypeAlias = Annotated[str, msgspec.Meta(max_length=NAME_BYTES + 1 + 
 MaybeName: TypeAlias = Annotated[str, msgspec.Meta(max_length=NAME_BYTES)]
 Number: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
 Algorithm: TypeAlias = Literal["standard", "prefetching", "proxy", "delayed", "prefetching+delayed"]
+GRAFTING: tuple[Algorithm, ...] = ("proxy", "delayed", "prefetching+delayed")
+PREFETCHING: tuple[Algorithm, ...] = ("prefetching", "prefetching+delayed")
+KEEPING: tuple[Algorithm, ...] = ("delayed", "prefetching+delayed")
 Handing: TypeAlias = Literal["best-effort", "sounded", "lossless"]
 """How a handover goes: at once; at once, with a word when the tree stands; or held until then."""
 Proxies: TypeAlias = Annotated[tuple[WireName, ...], msgspec.Meta(max_length=MAX_PROXIES)]
+
+
+class Root(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The epoch whose tree an advertisement has."""
+
+    id: EntryId
+    epoch: Number
+
+
+Roots: TypeAlias = Annotated[tuple[Root, ...], msgspec.Meta(max_length=MAX_ENTRIES)]
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -34,6 +47,7 @@ class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     model: Annotated[str, msgspec.Meta(max_length=32)] = ""
     whole: bool = False
     note: Annotated[bytes, msgspec.Meta(max_length=1024)] = b""
+    graft: Number = 0  # the tree of that epoch, or of a newer one, is used, or none; 0: a new tree
 
 
 Entries: TypeAlias = Annotated[tuple[Entry, ...], msgspec.Meta(max_length=MAX_ENTRIES)]
@@ -81,7 +95,6 @@ class StandIn(Message, frozen=True, tag=276):
 
     client: WireName
     epoch: Number
-    graft: bool  # on the tree that there is, if it is known
     lease: Annotated[float, msgspec.Meta(ge=0, le=86_400)]  # s
     entries: Entries
     proxy: bool = False  # from now on, as long as it is renewed
@@ -115,6 +128,8 @@ class TreeReady(Message, frozen=True, tag=279):
     number: Number  # of the move
     complete: bool  # else somebody did not answer
     proxies: Proxies = ()  # that were chosen for it
+    roots: Roots = ()
+    stands: bool = True  # else this is about roots alone
 
 
 MESSAGES: tuple[type[Message], ...] = (

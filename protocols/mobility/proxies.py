@@ -53,15 +53,16 @@ class ProxySets:
         lease = self._config.proxy_lease
         offers = self._content.moving.offers_of(client)
         for one in offers:
-            if self._me in proxies:
-                self._standing.add(one._replace(hop=self._me, graft=True), "proxy", lease, now)
+            known = self._content.advertisement(one.id)
+            if self._me in proxies and known is not None:
+                mine = one._replace(hop=self._me, graft=known.epoch)
+                self._standing.add(mine, "proxy", lease, now)
         for epoch in dict.fromkeys(one.epoch for one in offers):
-            entries = entries_of([one for one in offers if one.epoch == epoch])
+            some = [one for one in offers if one.epoch == epoch]
+            entries = entries_of(self._content, some, graft=True)
             for proxy in proxies:
                 if proxy != self._me:
-                    self._effects.send(
-                        proxy, StandIn(client, epoch, True, lease, entries, proxy=True)
-                    )
+                    self._effects.send(proxy, StandIn(client, epoch, lease, entries, proxy=True))
         self._effects.set_timer((RENEW, client), now + lease / 3)
 
     def end(self, client: NodeId) -> None:

@@ -32,8 +32,8 @@ class Stand:
 def _replaces(new: Advertised, old: Advertised) -> bool:
     """Whether a stand-in says the newer one; the anchor of a tree does not become a graft on it."""
     if new.graft:
-        return old.graft and new.epoch > old.epoch
-    return new.epoch > old.epoch or (old.graft and new.epoch == old.epoch)
+        return new.epoch > old.epoch if old.graft else new.graft > old.epoch
+    return new.epoch > old.epoch or (old.graft > 0 and new.epoch == old.epoch)
 
 
 class Standing:
