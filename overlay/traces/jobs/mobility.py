@@ -168,7 +168,7 @@ mobility = Job(
             " rebuilt double, p50 double, p99 double, incomplete bigint, held bigint,"
             " published bigint, expected bigint, delivered bigint, lost bigint",
             "moves by algorithm: how long (ms) clients were away, how long until their trees stood"
-            " (t4; null in best effort, where nobody asks), and what was lost of their publications",
+            " (t4; null in best effort: nobody asks), and what was lost of what they published",
             _summary,
         ),
         Table(
