@@ -44,9 +44,8 @@ _encoded = msgspec.msgpack.Encoder().encode
 class Meter:
     """What a frame takes of a link; and how often what was sent."""
 
-    def __init__(self, size: int, lease: float, distance: Callable[[NodeId, NodeId], int]) -> None:
+    def __init__(self, size: int, distance: Callable[[NodeId, NodeId], int]) -> None:
         self.size = size  # bytes of a line or a publication
-        self._lease = lease  # s, of proxies: what brokers predict is told for a shorter time
         self.hops: Counter[str] = Counter()
         self.named: Counter[str] = Counter()  # messages as ours travel, by their class
         self._distance = distance
@@ -99,7 +98,7 @@ class Meter:
         return self._as_it_is(CONNECTING, msg, links)
 
     def _stand_in(self, msg: StandIn, links: int) -> int:
-        kind = RENEWALS if msg.lease >= self._lease else CONTROL
+        kind = RENEWALS if msg.proxy else CONTROL
         return self._as_it_is(kind, msg, links)
 
     def _control(self, msg: Any, links: int) -> int:

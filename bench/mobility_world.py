@@ -73,7 +73,7 @@ class City:
         self.brokers = tree(height, degree)
         self.cells = leaves(height, degree)
         self.publishers: list[Publisher] = []
-        self.meter = Meter(workload.size, LEASE, lambda one, other: distance(one, other, degree))
+        self.meter = Meter(workload.size, lambda one, other: distance(one, other, degree))
         between, client = paper["link"] * 125, paper["client_link"] * 125  # kbit/s to bytes/s
 
         def bandwidth(source: NodeId, target: NodeId) -> float:

@@ -165,9 +165,7 @@ def _speed(paper: Paper, player: Player) -> list[Finding]:
     return [
         paper.found("speed-cost", steep),
         paper.found("speed-delivery", _gain(slow["standard"], fast["standard"])),
-        paper.found(
-            "speed-latency", max(_by(mean_latency, fast[name], slow[name]) for name in slow)
-        ),
+        paper.found("speed-latency", latency),
         paper.found("speed-awake", _gain(awake[SLOW], awake[FAST])),
         paper.found("waking-delivery", _gain(asleep[SLOW]["standard"], asleep[FAST]["standard"])),
         paper.found(
