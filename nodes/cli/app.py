@@ -19,6 +19,7 @@ from nodes.cli import (
     echo,
     keys,
     members,
+    move,
     new_protocol,
     peer,
     pub,
@@ -78,7 +79,7 @@ def _version() -> str:
 
 
 for module in (
-    *(peer, running, members, zones, topology, watch, clock),
+    *(peer, running, move, members, zones, topology, watch, clock),
     *(pub, sub, topics, collector, brokers, discover, echo, new_protocol, demo, analyze),
 ):
     module.register(app)
