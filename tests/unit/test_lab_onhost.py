@@ -10,11 +10,9 @@ import signal
 import subprocess
 import sys
 import tarfile
-import time
 from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -28,6 +26,7 @@ from nodes.lab.onhost.keeper import keeper_pid
 from nodes.lab.onhost.logs import MOST, bound_log, last_lines
 from nodes.lab.onhost.trouble import Trouble
 from nodes.lab.onhost.units import unit_text
+from tests.netns.waiting import until
 
 PATIENCE = 30.0
 # Stands for the interpreter of an environment: it ends at once if it is told to.
@@ -48,14 +47,6 @@ def folder(tmp_path: Path) -> Folder:
 def spec(folder: Folder, name: str, word: str, generation: int = 1) -> None:
     told = {"words": [word], "env": "env", "generation": generation, "fingerprint": ""}
     write_json(folder.peers / f"{name}.json", told)
-
-
-def until(condition: Any) -> Any:
-    deadline = time.monotonic() + PATIENCE
-    while not (found := condition()):
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.02)
-    return found
 
 
 @pytest.fixture
