@@ -67,8 +67,9 @@ class Page:
         return found
 
     def go(self, url: str) -> None:
-        """Open an address."""
+        """Open an address, and wait until its document is there."""
         self.do("Page.navigate", url=url)
+        self.until("document.readyState === 'complete' && document.body !== null")
 
     def tell(self, script: str) -> Any:
         """What an expression is in the page."""

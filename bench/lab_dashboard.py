@@ -42,6 +42,18 @@ TURN = 20.0  # s of one turn, watched or not
 SCRAPES = 50
 MANY = 1000  # members that nobody runs
 WITHIN = 60.0  # s for anything to happen
+PAINTED = """
+window.painted = new Promise((done) => {
+  const look = () => {
+    const tile = document.querySelector("[data-tile=members]");
+    if (tile?.textContent.replace(",", "") === "%d") {
+      requestAnimationFrame(() => done(performance.now()));
+    } else requestAnimationFrame(look);
+  };
+  look();
+});
+"""
+"""Milliseconds from the navigation to the frame after that in which all members are counted."""
 
 
 class Reader:
@@ -163,19 +175,14 @@ def measure_page(report: Report, options: Options) -> None:
 def _paints(url: str, size: int, options: Options) -> list[float]:
     with browser() as page:
         page.look(1280, 900)
-        return [_paint(page, url, size) for _ in range(1 if options.quick else options.repeats)]
+        page.do("Page.addScriptToEvaluateOnNewDocument", source=PAINTED % size)
+        return [_paint(page, url) for _ in range(1 if options.quick else options.repeats)]
 
 
-def _paint(page: Page, url: str, size: int) -> float:
+def _paint(page: Page, url: str) -> float:
     page.go("about:blank")
     page.go(url)
-    shown = (
-        "new Promise(done => { const look = () => "
-        f"document.querySelector('[data-tile=members]')?.textContent.replace(',', '') == '{size}'"
-        " ? requestAnimationFrame(() => done(performance.now())) : requestAnimationFrame(look);"
-        " look() })"
-    )
-    return float(page.tell(shown)) / 1000
+    return float(page.tell("window.painted")) / 1000
 
 
 async def _paint_many(size: int, options: Options) -> list[float]:
