@@ -21,7 +21,10 @@ FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 PORT = "7400"  # in the examples; a test takes a free one
 LOOKING = ("brokers", "discover", "find", "members", "zones")  # what they look at may take a moment
 NODES = ("peer", "broker", "bdn", "collector")  # they go on while what follows runs
-ELSEWHERE = ("make", "source", "python -m bench", "overlay --install-completion", "overlay analyze")
+ELSEWHERE = (
+    *("make", "source", "python -m bench", "overlay --install-completion", "overlay analyze"),
+    "overlay lab",  # tests/unit/test_lab_docs.py
+)
 """Commands that other tests run, or that change the user's shell."""
 
 

@@ -19,6 +19,7 @@ from nodes.cli import (
     doctor,
     echo,
     keys,
+    lab,
     members,
     new_protocol,
     peer,
@@ -84,6 +85,7 @@ for module in (
 ):
     module.register(app)
 app.add_typer(keys.app, name="keys")
+app.add_typer(lab.app, name="lab")
 app.add_typer(config.app, name="config")
 app.add_typer(dht.app, name="dht")
 app.add_typer(resources.app, name="resource")

@@ -40,6 +40,7 @@ class RecorderStatus(msgspec.Struct, frozen=True):
     files: int  # finished in this life
     removed: int  # files, for want of `traces.disk_bytes`
     failure: str  # why tracing ended
+    rotating: bool  # a file that was asked for is not finished yet
 
 
 class Recorder:
@@ -64,7 +65,7 @@ class Recorder:
         self._on_failure = on_failure  # on the recorder's thread
         self.ready = Event()  # it writes: pyarrow is loaded, and earlier files are finished
         self._stop = Event()
-        self._finish = False
+        self._rotations_wanted = self._rotations_done = 0
         self._thread = Thread(target=self._run, name="overlay-traces", daemon=True)
 
     def start(self) -> None:
@@ -79,8 +80,8 @@ class Recorder:
         self._thread.join(timeout)
 
     def rotate_soon(self) -> None:
-        """Have the file finished now: nothing more comes for a while."""
-        self._finish = True
+        """Have the file finished now; `status.rotating` until it is."""
+        self._rotations_wanted += 1
         self._wake.set()
 
     @property
@@ -97,6 +98,7 @@ class Recorder:
             files=writer.finished,
             removed=writer.removed,
             failure=self.failure,
+            rotating=not self.failure and self._rotations_wanted != self._rotations_done,
         )
 
     def _run(self) -> None:
@@ -111,9 +113,10 @@ class Recorder:
                 self._wake.wait(self._settings.flush_every)
                 self._wake.clear()
                 self._write()
-                if self._writer.is_due or self._finish:
-                    self._finish = False
+                wanted = self._rotations_wanted
+                if self._writer.is_due or wanted != self._rotations_done:
                     self._rotate()
+                    self._rotations_done = wanted
             self._write()
             self._rotate()
         except Exception as error:  # noqa: BLE001 - whatever it is, the node must go on
