@@ -44,8 +44,8 @@ def measure_up(report: Report, options: Options) -> None:
             took.setdefault("up again", []).append(time.monotonic() - ended)
             for step, seconds in _steps(done.stderr, ended - began):
                 took.setdefault(f"up: {step}", []).append(seconds)
-    for case, seconds in took.items():
-        report.add(f"{case}, {hosts} × {peers}", "s", seconds)
+    for case, times in took.items():
+        report.add(f"{case}, {hosts} × {peers}", "s", times)
     if not options.quick:
         report.require(
             f"from nothing to complete zone tables, {hosts} hosts × {peers} peers",

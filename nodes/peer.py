@@ -36,6 +36,7 @@ from nodes.subscribing import CAPACITY, Message, TopicListener, TopicSubscriptio
 from nodes.topic_directory import find_topic
 from nodes.topic_events import TOPIC_EVENTS
 from nodes.topic_service import TopicService
+from nodes.watching import WatchService
 from overlay.errors import LocalProtocolError, OverlayError
 from overlay.net.config import NetSettings
 from overlay.protocol import TurnedAway
@@ -129,6 +130,7 @@ class Peer:
         self.colony = PeerColony(self.node)
         ColonyService(self.node, self.colony)
         self.content = PeerContent(self.node)
+        self.watching = WatchService(self.node, distances, MEMBER_EVENTS)
 
     @classmethod
     def join(
@@ -197,6 +199,7 @@ class Peer:
         self._recipe(host)
         host.listen(NameTaken, self._on_name_taken)
         host.listen(TurnedAway, self._on_turned_away)
+        self.watching.hear(host)
 
     def _on_name_taken(self, event: NameTaken) -> None:
         if event.zone == self.zone:

@@ -11,6 +11,7 @@ import signal
 import sys
 import time
 from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from types import FrameType
 from typing import Any
 
@@ -109,9 +110,9 @@ async def _serve(options: PeerOptions, pending: Pending, make: MakeNode | None) 
         heard = options.events or log.isEnabledFor(logging.INFO)
         events = node.events(*kinds, where=_concerns_zones) if heard else None
         with trio.CancelScope() as life:
-            async with peer, trio.open_nursery() as nursery:
+            async with peer, _dashboard(peer, options) as url, trio.open_nursery() as nursery:
                 nursery.start_soon(_stop_on_signal, node, signals, life)
-                _announce(node, options)
+                _announce(node, options, url)
                 if events is not None:
                     nursery.start_soon(_report_events, events, node, options)
                 if pending.seen:
@@ -140,7 +141,21 @@ async def _stop_on_signal(node: Node, signals: AsyncIterator[int], life: trio.Ca
         node.stop()
 
 
-def _announce(node: Node, options: PeerOptions) -> None:
+@asynccontextmanager
+async def _dashboard(peer: Peer | Supervisor, options: PeerOptions) -> AsyncIterator[str]:
+    """Serve a page about this node, if that is asked for; where."""
+    if not options.dashboard:
+        yield ""
+        return
+    from nodes.dashboard.server import read_token, serving  # few peers need it
+
+    token = read_token(path_or_none(options.dashboard_token))
+    role = serving(options.dashboard, peer=peer, token=token, actions=options.allow_actions)
+    async with role as dashboard:
+        yield dashboard.url
+
+
+def _announce(node: Node, options: PeerOptions, url: str = "") -> None:
     status = node.status()
     address = node.endpoints[0]
     if options.json:
@@ -155,9 +170,12 @@ def _announce(node: Node, options: PeerOptions) -> None:
                 "pid": os.getpid(),
                 "monotonic": time.monotonic(),
             }
+            | ({"dashboard": url} if url else {})
         )
     else:
         _say(address)
+        if url:
+            _say(f"dashboard: {url}")
     if status.insecure:
         log.warning(
             "%s runs INSECURE: whoever reaches %s is believed",

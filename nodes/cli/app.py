@@ -13,6 +13,7 @@ from nodes.cli import (
     collector,
     colony,
     config,
+    dashboard,
     demo,
     dht,
     discover,
@@ -80,7 +81,7 @@ def _version() -> str:
 
 
 for module in (
-    *(peer, running, members, zones, topology, watch, clock),
+    *(peer, running, members, zones, topology, watch, clock, dashboard),
     *(pub, sub, topics, collector, brokers, discover, echo, new_protocol, demo, analyze, doctor),
 ):
     module.register(app)

@@ -49,6 +49,15 @@ def peer(
         bool,
         typer.Option("--share-machine", help="Let others find this machine's CPUs, memory, load."),
     ] = False,
+    dashboard: Annotated[
+        str, typer.Option(help="HOST:PORT of a web page about it.", show_default="none")
+    ] = "",
+    dashboard_token: Annotated[
+        str, typer.Option(help="A file with the token of that page.", show_default="made up")
+    ] = "",
+    allow_actions: Annotated[
+        bool, typer.Option("--allow-actions", help="Let nodes leave and record, from that page.")
+    ] = False,
     supervisor: Annotated[
         bool,
         typer.Option("--supervisor", help="Look after zones instead of being a member of one."),
@@ -75,6 +84,9 @@ def peer(
         trace=trace,
         trace_dir=trace_dir,
         share_machine=share_machine,
+        dashboard=dashboard,
+        dashboard_token=dashboard_token,
+        allow_actions=allow_actions,
         supervisor=supervisor,
         json=json,
         log_format=log_format,

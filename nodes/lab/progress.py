@@ -66,6 +66,9 @@ class Screen:
         from rich.console import Console
         from rich.live import Live
 
+        self._step = ""
+        self._step_began = time.monotonic()
+        self._hosts: dict[str, str] = {}
         self._console = Console(stderr=True, highlight=False)
         self._live = Live(
             get_renderable=self._picture,
@@ -73,9 +76,6 @@ class Screen:
             transient=True,
             refresh_per_second=8,
         )
-        self._step = ""
-        self._began = self._step_began = time.monotonic()
-        self._hosts: dict[str, str] = {}
 
     def __enter__(self) -> Self:
         self._live.start()
