@@ -57,8 +57,8 @@ class Mdns:
         if settings.mdns == "always":
             self._wanted.set()
         elif settings.mdns == "auto":
-            node.driver.host.listen(NobodyFound, lambda _: self._wanted.set())
-            node.driver.host.listen(DelegateAppointed, self._on_delegate)
+            node.listen((NobodyFound,), lambda _: self._wanted.set())
+            node.listen((DelegateAppointed,), self._on_delegate)
 
     def _on_delegate(self, event: DelegateAppointed) -> None:
         if event.delegate == self._node.name:

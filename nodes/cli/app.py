@@ -22,6 +22,7 @@ from nodes.cli import (
     keys,
     lab,
     members,
+    mobile,
     new_protocol,
     peer,
     pub,
@@ -92,5 +93,6 @@ app.add_typer(dht.app, name="dht")
 app.add_typer(resources.app, name="resource")
 app.command()(resources.find)
 app.add_typer(colony.app, name="colony")
+app.add_typer(mobile.app, name="mobile")
 app.add_typer(trace.app, name="trace")
 sim.register(app)

@@ -453,6 +453,25 @@ COLONY_DONE = Kind(
     flow=True,
 )
 
+# -- clients that move (stream: the number of the move) -----------------------------------------
+
+MOVED_OUT = Kind(
+    "moved-out", DELIVERY, "this client left its broker `peer`", {"detail": "the algorithm"}
+)
+MOVED_IN = Kind(
+    "moved-in", DELIVERY, "this client turned to its broker `peer`", {"detail": "the algorithm"}
+)
+TREE_READY = Kind(
+    "tree-ready",
+    DELIVERY,
+    "the trees of this client stand at `peer`: the end of t4",
+    {
+        "duration": "since it moved in",
+        "count": "publications that were held until then",
+        "detail": "complete, or incomplete: somebody did not answer",
+    },
+)
+
 KINDS: dict[str, Kind] = {
     one.name: one for one in list(globals().values()) if isinstance(one, Kind)
 }

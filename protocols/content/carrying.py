@@ -74,7 +74,7 @@ class Carrier:
     def _spread(self, src: NodeId, msg: Publication, wanting: Iterable[NodeId]) -> None:
         """Send it to clients, and down the tree of its advertisement."""
         srt = self._router.srt
-        by = srt.get(msg.advertisement) or srt.get(msg.tree)
+        by = srt.get(msg.tree) or srt.get(msg.advertisement)  # what is on a tree stays on it
         to: dict[EntryId, list[NodeId]] = {}
         for name in wanting:
             hop = self._hops.get(name)

@@ -16,6 +16,8 @@ class ContentCounts(msgspec.Struct):
     too_far: int = 0  # publications and lines whose way is longer than any path may be
     undetermined: int = 0  # publications outside of their advertisement, or without one
     no_broker: int = 0  # publications of a client that had none
+    waited: int = 0  # publications of a client that was between two brokers
+    withdrawn: int = 0  # that waited, and whose advertisement was withdrawn meanwhile
     changes: int = 0  # messages with changes told
     lines: int = 0  # and lines in them
     wholes: int = 0  # whole ledgers told

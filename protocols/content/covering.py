@@ -41,6 +41,7 @@ class AdvertisementCovers:
         self._srt = srt
         self._cover: dict[EntryId, EntryId] = {}
         self._covered: dict[EntryId, dict[EntryId, None]] = {}
+        self.touched: dict[EntryId, None] = {}  # stand for others, or fewer, than the reader knows
 
     def cover_of(self, entry: EntryId) -> Advertised | None:
         """What stands for it; None: it stands for itself."""
@@ -117,10 +118,12 @@ class AdvertisementCovers:
     def _set(self, entry: EntryId, cover: EntryId | None) -> None:
         before = self._cover.pop(entry, None)
         if before is not None:
+            self.touched[before] = None
             del self._covered[before][entry]
             if not self._covered[before]:
                 del self._covered[before]
         if cover is not None:
+            self.touched[cover] = None
             self._cover[entry] = cover
             self._covered.setdefault(cover, {})[entry] = None
 

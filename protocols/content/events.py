@@ -95,6 +95,12 @@ class ClientGone(Event, frozen=True):
         return (Trace(CONTENT_LINKED, self.client, detail="client down"),)
 
 
+class ClientTold(Event, frozen=True):
+    """This broker has read all that a client advertises and wants."""
+
+    client: NodeId
+
+
 class BrokerAttached(Event, frozen=True):
     """This client's broker answers."""
 
@@ -146,6 +152,7 @@ EVENTS: tuple[Any, ...] = (
     NeighbourUp,
     NeighbourDown,
     ClientAttached,
+    ClientTold,
     ClientGone,
     BrokerAttached,
     BrokerLost,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 
@@ -11,14 +11,18 @@ from overlay.errors import RemoteProtocolError
 from overlay.ids import NodeId
 from overlay.predicates import Constraint, WireConstraint
 from protocols.content.config import ContentSettings
+from protocols.content.grafts import Graft
 from protocols.content.interface import Advertised, EntryId, Subscribed, owner_of
 from protocols.content.ledger import Copy, Line
-from protocols.content.messages import AdvertisementLine, Role
+from protocols.content.messages import AdvertisementLine, GraftLine, Role
 
 REMEMBERED = 20_000  # constraints that need not be read again
 
 _encoded = msgspec.msgpack.Encoder().encode
 _decoded = msgspec.msgpack.Decoder(WireConstraint).decode
+
+Row: TypeAlias = Advertised | Subscribed | Graft
+"""A row of one of the tables."""
 
 BROKER: Role = "broker"
 CLIENT: Role = "client"
@@ -63,9 +67,13 @@ class Hop:
             self.subscriptions += change
 
 
-def read_line(src: NodeId, role: Role, line: Line) -> Advertised | Subscribed:
+def read_line(src: NodeId, role: Role, line: Line) -> Row:
     """The row that a line stands for; RemoteProtocolError when it is not that hop's to tell."""
     check_id(line.id)
+    if isinstance(line, GraftLine):
+        if role == CLIENT:
+            raise RemoteProtocolError("content-not-yours", f"a graft from {src}")
+        return Graft(line.id, line.epoch, line.up, line.live, src)
     if role == CLIENT:
         if owner_of(line.id) != src or line.path:
             raise RemoteProtocolError("content-not-yours", f"{line.id[:64]!a} from {src}")
@@ -74,7 +82,8 @@ def read_line(src: NodeId, role: Role, line: Line) -> Advertised | Subscribed:
     constraint = _read_constraint(_encoded(line.constraint))
     if isinstance(line, AdvertisementLine):
         return Advertised(
-            line.id, line.epoch, constraint, line.model, line.whole, line.note, src, line.path
+            *(line.id, line.epoch, constraint, line.model, line.whole, line.note, src, line.path),
+            graft=line.graft if role == CLIENT else 0,
         )
     return Subscribed(line.id, constraint, line.model, src, line.path)
 

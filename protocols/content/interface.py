@@ -41,6 +41,7 @@ class Advertised(NamedTuple):
     note: bytes
     hop: NodeId  # the last hop: this node itself, a client of it, or a neighbour
     path: tuple[NodeId, ...] = ()  # the brokers on the way, from the last hop on
+    graft: int = 0  # its publisher moved: the tree of that epoch, or a newer one, may be used
 
     @property
     def publisher(self) -> NodeId:
@@ -125,3 +126,90 @@ class ContentRouter(ContentView, Protocol):
 
         LocalProtocolError when the advertisement does not determine the item.
         """
+
+
+class Branch(NamedTuple):
+    """A neighbour to which publications of an advertisement are handed on."""
+
+    peer: NodeId
+    tree: EntryId  # the cover whose tree they follow there; empty: their own
+    epoch: int  # of that tree
+    turns: int  # how often its part of it began or ended: what was known before is old
+
+
+class MobileRouting(Protocol):
+    """What a broker's routing does for clients that move: `Content.moving`."""
+
+    def offers_of(self, client: NodeId) -> list[Advertised]:
+        """What that client advertises here."""
+
+    def stand_in(self, offer: Advertised) -> None:
+        """Advertise for an absent client; its hop is this node. It counts as a publisher here."""
+
+    def rest(self, entry: EntryId) -> None:
+        """Be no source of it any more, but the anchor of its tree."""
+
+    def step_down(self, entry: EntryId, me: NodeId) -> None:
+        """Advertise it no more."""
+
+    def is_needed(self, entry: EntryId, me: NodeId) -> bool:
+        """Whether this node is the anchor of a tree that has sources."""
+
+    def withhold(self, client: NodeId) -> None:
+        """Let a client's advertisements not count, until `admit`."""
+
+    def admit(self, client: NodeId) -> None:
+        """Let them count."""
+
+    def anchor(self, client: NodeId) -> None:
+        """Build a client's trees anew from here, in its own epoch."""
+
+    def branches(self, entry: EntryId, tree: EntryId, src: NodeId) -> list[Branch]:
+        """The neighbours to which a publication that came from `src` may be handed on."""
+
+    def hangs_on(self, entry: EntryId, tree: EntryId, src: NodeId) -> bool:
+        """Whether this broker tells its subscriptions to `src` for the sake of that tree."""
+
+    def has_read(self, peer: NodeId, series: int, stamp: int) -> bool:
+        """Whether this node has read another's ledger up to that change."""
+
+    def holds(self, entry: EntryId) -> bool:
+        """Whether publications of it wait here for others on an older way."""
+
+    def distances(self) -> dict[NodeId, int]:
+        """How many links away other brokers are, as far as this one knows."""
+
+
+class MobileContent(ContentView, Protocol):
+    """What a sibling may ask of content-based routing to move a client."""
+
+    @property
+    def moving(self) -> MobileRouting:
+        """A broker's part."""
+
+    def attach(self, broker: NodeId, now: float, *, graft: bool = False, epoch: int = 0) -> None:
+        """Have that broker; with `graft` it may use the trees that there are."""
+
+    def detach(self, now: float) -> None:
+        """Have no broker."""
+
+    def next_epoch(self, now: float) -> int:
+        """An epoch for the next `attach`."""
+
+    def stand_alone(self) -> None:
+        """Let every advertisement from now on have a tree of its own, that no cover moves."""
+
+    def rooted(self, entry: EntryId, epoch: int) -> None:
+        """The tree of this client's own advertisement is that of this epoch by now."""
+
+    def hold(self, most: int) -> None:
+        """Keep what this client publishes, until `let_go`."""
+
+    def let_go(self, now: float) -> int:
+        """Publish what was kept; how many."""
+
+    def told(self, peer: NodeId) -> tuple[int, int]:
+        """Send a neighbour or the broker what is new; series and stamp of the ledger."""
+
+    def expel(self, client: NodeId, now: float) -> None:
+        """A client is with another broker."""

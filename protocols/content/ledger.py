@@ -19,16 +19,18 @@ from protocols.content.messages import (
     MAX_LINES,
     AdvertisementLine,
     Change,
+    GraftLine,
     Page,
     SubscriptionLine,
 )
 
-Line: TypeAlias = AdvertisementLine | SubscriptionLine
+Line: TypeAlias = AdvertisementLine | SubscriptionLine | GraftLine
 
 ADVERTISEMENT = True
 SUBSCRIPTION = False
 
 _encoded = msgspec.msgpack.Encoder().encode
+_KINDS: dict[type[Line], bytes] = {AdvertisementLine: b"a", SubscriptionLine: b"s", GraftLine: b"g"}
 
 
 class Key(NamedTuple):
@@ -36,18 +38,19 @@ class Key(NamedTuple):
 
     advertisement: bool
     id: EntryId
+    graft: bool = False  # where publications of that advertisement come from, besides
 
 
 def key_of(line: Line) -> Key:
     """The key of a line."""
-    return Key(type(line) is AdvertisementLine, line.id)
+    kind = type(line)
+    return Key(kind is not SubscriptionLine, line.id, kind is GraftLine)
 
 
 def line_hash(line: Line) -> tuple[int, int]:
     """A hash that is the same in every process, and how long the line is."""
     data = _encoded(line)
-    kind = b"a" if type(line) is AdvertisementLine else b"s"
-    found = blake2b(data, digest_size=DIGEST_BYTES, key=kind).digest()
+    found = blake2b(data, digest_size=DIGEST_BYTES, key=_KINDS[type(line)]).digest()
     return int.from_bytes(found, "big"), len(data)
 
 
@@ -75,6 +78,8 @@ class Sheet:
     def __init__(self) -> None:
         self.advertisements: list[AdvertisementLine] = []
         self.subscriptions: list[SubscriptionLine] = []
+        self.grafts: list[GraftLine] = []
+        self.ungrafted: list[EntryId] = []
         self.unadvertised: list[EntryId] = []
         self.unsubscribed: list[EntryId] = []
         self.size = 0
@@ -85,9 +90,12 @@ class Sheet:
         self.count += 1
         self.size += len(key.id) + 3 if written is None else written.size
         if written is None:
-            (self.unadvertised if key.advertisement else self.unsubscribed).append(key.id)
+            gone = self.unadvertised if key.advertisement else self.unsubscribed
+            (self.ungrafted if key.graft else gone).append(key.id)
         elif isinstance(written.line, AdvertisementLine):
             self.advertisements.append(written.line)
+        elif isinstance(written.line, GraftLine):
+            self.grafts.append(written.line)
         else:
             self.subscriptions.append(written.line)
 
@@ -165,6 +173,8 @@ class Outgoing:
                 tuple(sheet.unadvertised),
                 tuple(sheet.subscriptions),
                 tuple(sheet.unsubscribed),
+                tuple(sheet.grafts),
+                tuple(sheet.ungrafted),
             )
 
     def whole(self, most_bytes: int) -> Iterator[Page]:
@@ -181,6 +191,7 @@ class Outgoing:
                 number == len(parts) - 1,
                 tuple(sheet.advertisements),
                 tuple(sheet.subscriptions),
+                tuple(sheet.grafts),
             )
 
 
@@ -245,6 +256,7 @@ class Copy:
             return None
         self._pages += page.advertisements
         self._pages += page.subscriptions
+        self._pages += page.grafts
         self._whole = (page.series, page.stamp, page.page + 1)
         if not page.last:
             return None

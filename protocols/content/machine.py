@@ -6,6 +6,8 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from random import Random
 from typing import ClassVar
 
+from msgspec.structs import replace
+
 from overlay.errors import InvariantViolation, LocalProtocolError, RemoteProtocolError
 from overlay.ids import NodeId
 from overlay.predicates import Constraint, Item
@@ -51,10 +53,12 @@ from protocols.content.messages import (
     Refused,
     Role,
 )
+from protocols.content.moving import Moving
 from protocols.content.own import OwnEntries
 from protocols.content.reading import LedgerReader
 from protocols.content.router import Router
 from protocols.content.streams import SETTLE, Streams
+from protocols.content.waiting import Waiting
 
 BEAT = "beat"
 TOLD_ONCE_IN = 0.2  # s: who asks twice at once is told once
@@ -92,6 +96,8 @@ class Content(OverlayProtocol):
         self._reader = LedgerReader(self.router, effects, config, self.counts)
         self._carrier = Carrier(me, effects, self.router, self._hops, self.counts)
         self._streams = Streams(effects, config, self.counts)
+        self._waiting: Waiting | None = None  # this client's publications between two brokers
+        self.moving = Moving(self.router, self._hops, self._streams, self._flush_later)
 
     def message_handlers(self) -> Mapping[type[Message], Handler]:
         """One handler for each message of the table in the package's docstring."""
@@ -194,10 +200,16 @@ class Content(OverlayProtocol):
 
     def publish(self, name: str, item: Item, now: float) -> int:
         """See ContentRouter."""
+        if self._waiting is not None:
+            self._waiting.check_room()
         msg = self._own.publish(name, item)
         self.counts.published += 1
         self._carrier.rows.published(msg)
-        self._carrier.hand_on(self._streams.take(self.me, msg, now))
+        if self._waiting is not None:
+            self._waiting.put(msg)
+            self.counts.waited += 1
+        else:
+            self._carrier.hand_on(self._streams.take(self.me, msg, now))
         return msg.sequence
 
     def link(self, peer: NodeId, now: float) -> None:
@@ -216,8 +228,11 @@ class Content(OverlayProtocol):
             self._greet(peer, lease=0.0)
             self._lose(peer, now)
 
-    def attach(self, broker: NodeId, now: float) -> None:
-        """Have that broker from now on: it is told everything, in a new epoch."""
+    def attach(self, broker: NodeId, now: float, *, graft: bool = False, epoch: int = 0) -> None:
+        """Have that broker from now on: it is told everything, in a new epoch.
+
+        With `graft` it may use the trees that there are; `epoch` is one of `next_epoch`.
+        """
         if self._is_broker:
             raise LocalProtocolError(f"{self.me} is a broker: use link")
         if broker == self.me:
@@ -226,7 +241,7 @@ class Content(OverlayProtocol):
             return
         self.detach(now)
         self._broker = broker
-        for offer in self._own.again(now):
+        for offer in self._own.again(now, graft=graft, epoch=epoch):
             self.router.offer(offer)
         self._beat(now)
 
@@ -236,6 +251,48 @@ class Content(OverlayProtocol):
             self._greet(self._broker, lease=0.0)
             self._lose(self._broker, now)
         self._broker = ""
+
+    def next_epoch(self, now: float) -> int:
+        """An epoch for the next `attach`, to be told to a broker in advance."""
+        return self._own.epochs.next(now)
+
+    def stand_alone(self) -> None:
+        """See MobileContent."""
+        self._own.alone = True
+
+    def rooted(self, entry: EntryId, epoch: int) -> None:
+        """See MobileContent."""
+        self._own.rooted(entry, epoch)
+
+    def hold(self, most: int) -> None:
+        """Keep publications of this client until `let_go`; over that bound `publish` refuses."""
+        if self._waiting is None:
+            self._waiting = Waiting(most)
+
+    def let_go(self, now: float) -> int:
+        """Publish what was kept, in its order and in today's epochs; how many."""
+        waiting, self._waiting = self._waiting, None
+        kept = [] if waiting is None else waiting.kept
+        for msg in kept:
+            epoch = self._own.epoch(msg.advertisement)
+            if epoch is None:
+                self.counts.withdrawn += 1
+                continue
+            today = replace(msg, epoch=epoch)
+            self._carrier.hand_on(self._streams.take(self.me, today, now))
+        return len(kept)
+
+    def told(self, peer: NodeId) -> tuple[int, int]:
+        """How far this node's ledger for a neighbour, or for its broker, has come: all is sent."""
+        self._flush_one(peer)
+        reader = self.router.readers.get(peer)
+        return (0, 0) if reader is None else (reader.ledger.series, reader.ledger.stamp)
+
+    def expel(self, client: NodeId, now: float) -> None:
+        """A client is with another broker: what it told goes, as if it had left."""
+        hop = self._hops.get(client)
+        if hop is not None and hop.role == CLIENT:
+            self._lose(client, now)
 
     # -- greetings ------------------------------------------------------------------------------
 

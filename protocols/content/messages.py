@@ -42,6 +42,9 @@ class AdvertisementLine(msgspec.Struct, frozen=True, array_like=True, gc=False):
     whole: bool = False  # must be known to every broker: nothing covers it
     note: Annotated[bytes, msgspec.Meta(max_length=MAX_NOTE)] = b""
     path: Path = ()
+    graft: Number = 0
+    """In a client's ledger: it moved here, and the tree that it has elsewhere, of that epoch or a
+    newer one, may be used."""
 
 
 class SubscriptionLine(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -53,12 +56,23 @@ class SubscriptionLine(msgspec.Struct, frozen=True, array_like=True, gc=False):
     path: Path = ()
 
 
+class GraftLine(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """One line of a ledger: publications of an advertisement may come from my side, too."""
+
+    id: EntryId
+    epoch: Number  # whose tree it is
+    up: bool  # told to the last hop on the way to the anchor; else to a branch that has a source
+    live: bool = True  # false, to a branch: there is no source but its own
+
+
 Advertisements: TypeAlias = Annotated[
     tuple[AdvertisementLine, ...], msgspec.Meta(max_length=MAX_LINES)
 ]
 Subscriptions: TypeAlias = Annotated[
     tuple[SubscriptionLine, ...], msgspec.Meta(max_length=MAX_LINES)
 ]
+
+Grafts: TypeAlias = Annotated[tuple[GraftLine, ...], msgspec.Meta(max_length=MAX_LINES)]
 
 
 class Greeting(Message, frozen=True, tag=208):
@@ -82,6 +96,8 @@ class Change(Message, frozen=True, tag=209):
     unadvertised: Ids = ()
     subscriptions: Subscriptions = ()
     unsubscribed: Ids = ()
+    grafts: Grafts = ()
+    ungrafted: Ids = ()
 
 
 class Again(Message, frozen=True, tag=210):
@@ -99,6 +115,7 @@ class Page(Message, frozen=True, tag=211):
     last: bool
     advertisements: Advertisements = ()
     subscriptions: Subscriptions = ()
+    grafts: Grafts = ()
 
 
 class Publication(Message, frozen=True, tag=212):

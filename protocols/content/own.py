@@ -44,10 +44,11 @@ class Epochs:
 class OwnAdvertisement:
     """One advertisement of this node, and how far it has published."""
 
-    __slots__ = ("offer", "sequence")
+    __slots__ = ("offer", "root", "sequence")
 
     def __init__(self, offer: Advertised, sequence: int) -> None:
         self.offer = offer
+        self.root = offer.epoch  # of the tree that it has, as far as is known here
         self.sequence = sequence  # goes on in the next epoch
 
 
@@ -60,6 +61,7 @@ class OwnEntries:
         self._advertised: dict[EntryId, OwnAdvertisement] = {}
         self._subscribed: dict[EntryId, None] = {}
         self.epochs = Epochs(effects)
+        self.alone = False  # nothing covers what is advertised here, and it covers nothing
 
     def advertise(
         self, name: str, constraint: Constraint, model: str, whole: bool, note: bytes, now: float
@@ -74,7 +76,7 @@ class OwnEntries:
             raise LocalProtocolError(
                 f"{most} advertisements: withdraw some, or raise content.client_advertisements"
             )
-        said = (constraint, model, whole, note)
+        said = (constraint, model, whole or self.alone, note)
         if before is not None and before.offer[2:6] == said:
             return before.offer
         offer = Advertised(entry, self.epochs.next(now), *said, self._me)
@@ -89,10 +91,13 @@ class OwnEntries:
             raise LocalProtocolError(f"{name!a} is not advertised by {self._me}")
         return entry
 
-    def again(self, now: float) -> Iterator[Advertised]:
-        """Everything in a new epoch, for another broker."""
+    def again(self, now: float, *, graft: bool, epoch: int = 0) -> Iterator[Advertised]:
+        """Everything in a new epoch, for another broker; with `graft` it may use the old trees."""
         for own in self._advertised.values():
-            own.offer = own.offer._replace(epoch=self.epochs.next(now))
+            new = epoch if epoch > own.offer.epoch else self.epochs.next(now)
+            if not graft:
+                own.root = new
+            own.offer = own.offer._replace(epoch=new, graft=own.root if graft else 0)
             yield own.offer
 
     def subscribe(self, name: str, constraint: Constraint, model: str) -> Subscribed:
@@ -130,6 +135,17 @@ class OwnEntries:
             )
         own.sequence += 1
         return Publication(entry, own.offer.epoch, own.sequence, checked, own.offer.model)
+
+    def rooted(self, entry: EntryId, epoch: int) -> None:
+        """Its tree is that of this epoch."""
+        own = self._advertised.get(entry)
+        if own is not None:
+            own.root = max(own.root, min(epoch, own.offer.epoch))
+
+    def epoch(self, entry: EntryId) -> int | None:
+        """The epoch in which it is advertised now."""
+        own = self._advertised.get(entry)
+        return None if own is None else own.offer.epoch
 
     def _checked(self, name: str, model: str) -> EntryId:
         if not name or len(name.encode()) > MAX_NAME:

@@ -7,8 +7,10 @@ from overlay.protocol import Effects
 from overlay.rates import RateLimit
 from protocols.content.config import ContentSettings
 from protocols.content.counts import ContentCounts
-from protocols.content.hops import CLIENT, Hop, read_line
-from protocols.content.interface import Advertised, Subscribed
+from protocols.content.events import ClientTold
+from protocols.content.grafts import Graft
+from protocols.content.hops import CLIENT, Hop, Row, read_line
+from protocols.content.interface import Advertised
 from protocols.content.ledger import ADVERTISEMENT, SUBSCRIPTION, Key, Line, key_of
 from protocols.content.messages import Again, Change, Greeting, Page, Refused
 from protocols.content.router import Router
@@ -48,12 +50,14 @@ class LedgerReader:
         if not follows:
             self._ask(src, hop, now)
             return
-        rows = self._rows(src, hop, (*msg.advertisements, *msg.subscriptions))
+        rows = self._rows(src, hop, (*msg.advertisements, *msg.subscriptions, *msg.grafts))
         hop.copy.stamp = msg.stamp
         for entry in msg.unadvertised:
             self._drop(src, hop, Key(ADVERTISEMENT, entry))
         for entry in msg.unsubscribed:
             self._drop(src, hop, Key(SUBSCRIPTION, entry))
+        for entry in msg.ungrafted:
+            self._drop(src, hop, Key(ADVERTISEMENT, entry, graft=True))
         self._take(src, hop, rows, now)
 
     def page(self, src: NodeId, hop: Hop, msg: Page, now: float) -> None:
@@ -67,6 +71,8 @@ class LedgerReader:
         for key in [key for key in hop.copy.hashes if key not in there]:
             self._drop(src, hop, key)
         self._take(src, hop, rows, now)
+        if hop.role == CLIENT:
+            self._effects.emit(ClientTold(src))
 
     def forget(self, src: NodeId, hop: Hop) -> None:
         """Take back everything that it told."""
@@ -82,7 +88,7 @@ class LedgerReader:
 
     def _rows(
         self, src: NodeId, hop: Hop, lines: tuple[Line, ...] | list[Line]
-    ) -> list[tuple[Line, Advertised | Subscribed]]:
+    ) -> list[tuple[Line, Row]]:
         """All lines of a message, checked before any of them changes anything."""
         return [(line, read_line(src, hop.role, line)) for line in lines]
 
@@ -90,7 +96,7 @@ class LedgerReader:
         self,
         src: NodeId,
         hop: Hop,
-        rows: list[tuple[Line, Advertised | Subscribed]],
+        rows: list[tuple[Line, Row]],
         now: float,
     ) -> None:
         refused = 0
@@ -111,6 +117,8 @@ class LedgerReader:
             hop.count(is_new, advertisement=key.advertisement)
             if isinstance(row, Advertised):
                 self._router.offer(row)
+            elif isinstance(row, Graft):
+                self._router.graft(row)
             else:
                 self._router.want(row)
 
@@ -125,7 +133,9 @@ class LedgerReader:
     def _drop(self, src: NodeId, hop: Hop, key: Key) -> None:
         if hop.copy.drop(key):
             hop.count(-1, advertisement=key.advertisement)
-            if key.advertisement:
+            if key.graft:
+                self._router.ungraft(key.id, src)
+            elif key.advertisement:
                 self._router.retract(key.id, src)
             else:
                 self._router.unwant(key.id, src)

@@ -20,6 +20,7 @@ from protocols.content.events import (
     AdvertisementChanged,
     AdvertisementRemoved,
 )
+from protocols.content.grafts import Graft, Grafts
 from protocols.content.interface import Advertised, EntryId, Subscribed
 from protocols.content.ledger import ADVERTISEMENT, SUBSCRIPTION, Key, Outgoing, Written, written
 from protocols.content.messages import MAX_PATH, AdvertisementLine, SubscriptionLine
@@ -47,10 +48,13 @@ class Router:
         self.is_broker = is_broker
         self._counts = counts
         self._emit = emit
-        self.srt = Srt(me)
+        self.srt = Srt(me, stands_in=is_broker)
         self.prt = Prt(me)
         self.readers: dict[NodeId, Reader] = {}
+        self.grafts = Grafts(me, self.srt)
         self._covers = AdvertisementCovers(self.srt)
+        self._turns: dict[EntryId, dict[NodeId, int]] = {}  # how often a neighbour's part changed
+        self._turned: dict[EntryId, tuple[NodeId, ...]] = {}  # where not the last hop alone counts
 
     # -- readers --------------------------------------------------------------------------------
 
@@ -71,9 +75,10 @@ class Router:
 
     def offer(self, offer: Advertised) -> None:
         """A hop offers an advertisement (figure 2, with the path in place of the sender)."""
-        had = offer.hop in self.srt.offers(offer.id)
+        before = self.srt.offers(offer.id).get(offer.hop)
         self.srt.put(offer)
-        self._choose_again(offer.id, offer.hop, other_way=not had)
+        is_other = before is None or before.epoch != offer.epoch
+        self._choose_again(offer.id, offer.hop, other_way=is_other)
 
     def retract(self, entry: EntryId, hop: NodeId) -> None:
         """A hop does not offer it any more."""
@@ -82,9 +87,15 @@ class Router:
 
     def _choose_again(self, entry: EntryId, hop: NodeId, *, other_way: bool) -> None:
         before, after = self.srt.get(entry), self.srt.best(entry)
+        if after is not None and after.graft and self.is_broker:
+            after = after._replace(graft=0)  # no tree to use: this broker is the anchor
+            self.srt.put(after)
         if before == after:
-            if after is not None and other_way:
-                self._ways_changed(after, hop)
+            if after is not None:
+                self._regraft(after)
+                if other_way:
+                    self._turn(entry, hop)
+                    self._ways_changed(after, hop)
             return
         retold: dict[EntryId, None] = {entry: None}
         if before is not None and after is not None and _says_the_same(before, after):
@@ -97,9 +108,15 @@ class Router:
             if after is not None:
                 self.srt.choose(after)
                 retold.update(self._covers.added(after))
+        was_turned = entry in self._turned
         for other in retold:
             self._tell(other)
-        self._redirect(before, after, hop)
+        touched, self._covers.touched = self._covers.touched, {}
+        for other in (entry, *touched):
+            self.regraft(other)
+        if after is None:
+            self._ungraft_all(entry)
+        self._redirect(before, after, hop, turned=was_turned or entry in self._turned)
         if before is None:
             assert after is not None
             self._emit(AdvertisementAdded(after))
@@ -123,7 +140,10 @@ class Router:
     def _line(self, one: Advertised) -> AdvertisementLine:
         wire = one.constraint.wire()
         path = (self._me, *one.path) if self.is_broker else ()
-        return AdvertisementLine(one.id, one.epoch, wire, one.model, one.whole, one.note, path)
+        graft = 0 if self.is_broker else one.graft
+        return AdvertisementLine(
+            one.id, one.epoch, wire, one.model, one.whole, one.note, path, graft
+        )
 
     def _is_told(self, peer: NodeId, one: Advertised) -> bool:
         if not self.is_broker:
@@ -146,12 +166,75 @@ class Router:
         Its own, or its cover's if the neighbour was told of that instead; None: the neighbour has
         another way to the publisher, and gets it there.
         """
+        if peer == one.hop and peer in self.readers:  # to the anchor, from a source behind here
+            told = self.readers[peer].ledger.lines
+            return one if Key(ADVERTISEMENT, one.id, graft=True) in told else None
         if not self._leads_elsewhere(peer, one):
             return None
         cover = self._covers.cover_of(one.id)
         if cover is not None and self._leads_elsewhere(peer, cover):
             one = cover
-        return None if peer in self.srt.offers(one.id) else one
+        return None if self.srt.has_way(one, peer) else one
+
+    # -- grafts ---------------------------------------------------------------------------------
+
+    def graft(self, row: Graft) -> None:
+        """A hop has sources of an advertisement on its side, or says that it has none."""
+        self.grafts.put(row)
+        self.regraft(row.id)
+
+    def ungraft(self, entry: EntryId, hop: NodeId) -> None:
+        """A hop says nothing of them any more."""
+        if self.grafts.remove(entry, hop):
+            self.regraft(entry)
+
+    def regraft(self, entry: EntryId) -> None:
+        """What is known of an advertisement's sources changed."""
+        one = self.srt.get(entry)
+        if one is not None:
+            self._regraft(one)
+
+    def _regraft(self, one: Advertised) -> None:
+        """Tell of sources whoever must know, and turn subscriptions to them."""
+        entry = one.id
+        if not self.is_broker:
+            return
+        is_used = bool(self.grafts.rows(entry)) or (bool(one.path) and self.grafts.is_source(one))
+        if not is_used and entry not in self._turned:
+            return
+        covers = bool(self._covers.covered_by(entry))
+        for peer, reader in self.readers.items():
+            line = self.grafts.line(peer, one, covers=covers)
+            if line is None:
+                reader.ledger.strike(Key(ADVERTISEMENT, entry, graft=True))
+            elif reader.ledger.put(written(line)):
+                self._turn(entry, peer)
+        before = self._turned.pop(entry, None)
+        after = self.grafts.towards(one)
+        if is_used:
+            self._turned[entry] = after
+        if after != ((one.hop,) if before is None else before):
+            for other in self.prt.intersected_by(one.constraint, one.model):
+                self._reconsider(other)
+
+    def _ungraft_all(self, entry: EntryId) -> None:
+        """An advertisement is not known any more."""
+        self._turns.pop(entry, None)
+        if self._turned.pop(entry, None) is not None:
+            for reader in self.readers.values():
+                reader.ledger.strike(Key(ADVERTISEMENT, entry, graft=True))
+
+    def _turn(self, entry: EntryId, peer: NodeId) -> None:
+        turns = self._turns.setdefault(entry, {})
+        turns[peer] = turns.get(peer, 0) + 1
+
+    def turns(self, entry: EntryId, peer: NodeId) -> int:
+        """How often a neighbour began or ceased to have its part of that tree."""
+        return self._turns.get(entry, {}).get(peer, 0)
+
+    def towards(self, one: Advertised) -> tuple[NodeId, ...]:
+        """The hops to which subscriptions go that want it: the last one, unless it was grafted."""
+        return self._turned.get(one.id, (one.hop,))
 
     # -- subscriptions --------------------------------------------------------------------------
 
@@ -166,9 +249,11 @@ class Router:
         if self.prt.remove(entry, hop) is not None:
             self._reconsider(entry)
 
-    def _redirect(self, before: Advertised | None, after: Advertised | None, hop: NodeId) -> None:
+    def _redirect(
+        self, before: Advertised | None, after: Advertised | None, hop: NodeId, *, turned: bool
+    ) -> None:
         """Send subscriptions to an advertisement's new last hop, and no more to the old one."""
-        if before is None:
+        if before is None and not turned:
             assert after is not None
             reader = self.readers.get(after.hop)
             if reader is not None:
@@ -179,14 +264,16 @@ class Router:
                         and entry not in reader.wishes
                         and best.model == after.model
                         and intersects(after.constraint, best.constraint)  # other rows may be older
-                        and self._comes_that_way(entry, after)
+                        and self._comes_that_way(entry, after, after.hop)
                     ):
                         self._wish(reader, best)
             return
-        if after is not None and _says_the_same(before, after) and before.hop == after.hop:
-            self._ways_changed(after, hop)
-            return
-        affected = self.prt.intersected_by(before.constraint, before.model)
+        affected: dict[EntryId, None] = {}
+        if before is not None:
+            if after is not None and _says_the_same(before, after) and before.hop == after.hop:
+                self._ways_changed(after, hop)
+                return
+            affected.update(self.prt.intersected_by(before.constraint, before.model))
         if after is not None:
             affected.update(self.prt.intersected_by(after.constraint, after.model))
         for entry in affected:
@@ -194,16 +281,16 @@ class Router:
 
     def _ways_changed(self, one: Advertised, hop: NodeId) -> None:
         """A hop has a way of its own to that publisher, or has it no more."""
-        if hop in self.readers and one.hop in self.readers:
+        if hop in self.readers and (one.hop in self.readers or one.id in self._turned):
             for entry in self.prt.intersected_by(one.constraint, one.model):
                 if hop in self.prt.rows(entry):
                     self._reconsider(entry)
 
-    def _comes_that_way(self, entry: EntryId, one: Advertised) -> bool:
-        """Whether the subscription came from behind this broker, as the advertisement sees it."""
-        offers = self.srt.offers(one.id)
+    def _comes_that_way(self, entry: EntryId, one: Advertised, to: NodeId) -> bool:
+        """Whether the subscription came from behind this broker, as that source sees it."""
         return any(
-            hop != one.hop and (hop not in self.readers or hop not in offers)
+            hop != to
+            and (hop not in self.readers or hop == one.hop or not self.srt.has_way(one, hop))
             for hop in self.prt.rows(entry)
         )
 
@@ -216,12 +303,13 @@ class Router:
             self._counts.too_far += 1
             return found
         for one in self.srt.intersecting(best.constraint, best.model):
-            if one.hop not in self.readers or one.hop in found:
-                continue
-            if self._comes_that_way(best.id, one):
-                found[one.hop] = None
-                if len(found) == len(self.readers):
-                    break
+            for hop in self.towards(one):
+                if hop not in self.readers or hop in found:
+                    continue
+                if self._comes_that_way(best.id, one, hop):
+                    found[hop] = None
+            if len(found) == len(self.readers):
+                break
         return found
 
     def _reconsider(self, entry: EntryId) -> None:
@@ -266,9 +354,10 @@ class Router:
         self._covers.check()
         for peer, reader in self.readers.items():
             told = {one.id for one in self.srt if self._is_told(peer, one)}
-            lines = {key.id for key in reader.ledger.lines if key.advertisement}
+            lines = {key.id for key in reader.ledger.lines if key.advertisement and not key.graft}
             if told != lines:
                 raise InvariantViolation(f"{self._me} tells {peer} {lines}, not {told}")
+            self._audit_grafts(peer, reader)
             reader.wishes.check()
             wanted = set()
             for entry in self.prt.ids():
@@ -284,6 +373,17 @@ class Router:
                     Key(SUBSCRIPTION, entry) in reader.ledger.lines
                 ):
                     raise InvariantViolation(f"{self._me} did not tell {peer} {entry}")
+
+    def _audit_grafts(self, peer: NodeId, reader: Reader) -> None:
+        told = {key.id for key in reader.ledger.lines if key.graft}
+        for one in self.srt if self.is_broker else ():
+            line = self.grafts.line(peer, one, covers=bool(self._covers.covered_by(one.id)))
+            there = reader.ledger.lines.get(Key(ADVERTISEMENT, one.id, graft=True))
+            if line != (None if there is None else there.line):
+                raise InvariantViolation(f"{self._me} tells {peer} {there}, not {line}")
+            told.discard(one.id)
+        if told:
+            raise InvariantViolation(f"{self._me} tells {peer} of sources of {told}")
 
 
 def _says_the_same(one: Advertised, other: Advertised) -> bool:

@@ -21,14 +21,21 @@ def preference(offer: Advertised) -> tuple[int, int, tuple[NodeId, ...], NodeId]
     return -offer.epoch, len(offer.path), offer.path, offer.hop
 
 
+def says_the_same(one: Advertised, other: Advertised) -> bool:
+    """Whether only epoch and way differ."""
+    return (one.model, one.constraint, one.whole) == (other.model, other.constraint, other.whole)
+
+
 class Srt:
     """All offers of advertisements, by id and hop, and the choice for each id."""
 
-    def __init__(self, me: NodeId) -> None:
+    def __init__(self, me: NodeId, *, stands_in: bool = True) -> None:
         self._me = me
+        self._stands_in = stands_in  # a broker does; a client's own offers are all that it has
         self._offers: dict[EntryId, dict[NodeId, Advertised]] = {}
         self._chosen: dict[EntryId, Advertised] = {}
         self._by_model: dict[str, ConstraintIndex[EntryId]] = {}
+        self.withheld: dict[NodeId, None] = {}  # clients whose offers do not count yet
 
     def __len__(self) -> int:
         return len(self._chosen)
@@ -43,6 +50,15 @@ class Srt:
     def offers(self, entry: EntryId) -> Mapping[NodeId, Advertised]:
         """What each hop says of it; also who offers a way through this broker."""
         return self._offers.get(entry, _NOBODY)
+
+    def has_way(self, one: Advertised, hop: NodeId) -> bool:
+        """Whether a hop has a way of its own to that publisher; an older epoch's is none."""
+        offer = self.offers(one.id).get(hop)
+        return offer is not None and offer.epoch >= one.epoch
+
+    def all_offers(self) -> Iterator[Advertised]:
+        """Everything that any hop says."""
+        return (offer for offers in self._offers.values() for offer in offers.values())
 
     def intersecting(self, constraint: Constraint, model: str) -> list[Advertised]:
         """The chosen advertisements that intersect a subscription."""
@@ -70,9 +86,33 @@ class Srt:
         return gone
 
     def best(self, entry: EntryId) -> Advertised | None:
-        """The offer to choose."""
-        usable = [offer for offer in self.offers(entry).values() if self._me not in offer.path]
-        return min(usable, key=preference) if usable else None
+        """The offer to choose; one that may use a tree gives way to one that has it.
+
+        This node's own one for an absent client uses a tree, or is nothing.
+        """
+        usable = [
+            offer
+            for offer in self.offers(entry).values()
+            if self._me not in offer.path
+            and not self.is_withheld(offer)
+            and not (offer.graft and offer.hop == self._me and self._stands_in)
+        ]
+        if not usable:
+            return None
+        best = min(usable, key=preference)
+        if best.graft:
+            trees = [
+                one
+                for one in usable
+                if not one.graft and one.epoch >= best.graft and says_the_same(one, best)
+            ]
+            if trees:
+                return min(trees, key=preference)
+        return best
+
+    def is_withheld(self, offer: Advertised) -> bool:
+        """Whether it is of a client that has not been handed over."""
+        return not offer.path and offer.hop in self.withheld
 
     def unchoose(self, entry: EntryId) -> None:
         """It is in the table no more."""

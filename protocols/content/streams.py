@@ -69,6 +69,11 @@ class Streams:
         stream.held[place] = (src, msg)
         return self._release(msg.advertisement, stream, place)
 
+    def holds(self, entry: EntryId) -> bool:
+        """Whether publications of it wait here."""
+        stream = self._streams.get(entry)
+        return stream is not None and bool(stream.held)
+
     def due(self, entry: EntryId) -> list[tuple[NodeId, Publication]]:
         """The old way had its time."""
         stream = self._streams.get(entry)
