@@ -1,8 +1,8 @@
 """A publisher in a process of its own that moves from broker to broker, for `bench mobility`.
 
-`python -m bench.mobility_mover` reads orders, a line of JSON, from its standard input; tells when it
-advertises; on the next line it publishes and moves, without a pause in its publications; and on the
-next it ends that, and reads further orders.
+`python -m bench.mobility_mover` reads orders, a line of JSON, from its standard input; tells when
+it advertises; on the next line it publishes and moves, without a pause in its publications; and on
+the line after that it ends, and reads further orders.
 """
 
 from __future__ import annotations

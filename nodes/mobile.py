@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("overlay.mobility")
 
+CAPACITY = (
+    65_536  # events that a reader may lag behind: all that a broker keeps by default, and more
+)
 Found: TypeAlias = Received | Gap
 
 
@@ -61,6 +64,7 @@ class MobileSubscription:
             Received,
             Gap,
             where=lambda event: isinstance(event, Gap) or event.subscription == name,
+            capacity=CAPACITY,
         )
         node.call(node.protocol(Follower).subscribe, name, wanted)
 

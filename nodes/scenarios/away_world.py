@@ -12,13 +12,19 @@ from overlay.ids import NodeId
 from overlay.predicates import Constraint
 from overlay.scenario import Pause, Scenario, Stage, Until
 from protocols.content import Content, ContentSettings
-from protocols.mobility.follower import Follower
-from protocols.mobility.keeper import Keeper
-from protocols.mobility.keeping_config import KeepingSettings
-from protocols.mobility.keeping_events import Gap, Received
+from protocols.mobility import (
+    Follower,
+    Gap,
+    Keeper,
+    KeepingSettings,
+    Mobility,
+    MobilitySettings,
+    Received,
+)
 
 # Shorter than the defaults, so that a story is short; the proportions are the same.
 KEEPING = KeepingSettings(beat=0.3, lease=1.0, overlap=1.0, resend=0.2, fetch_within=4.0)
+MOVING = MobilitySettings(retry=0.2, patience=4.0)
 WANTED = Constraint.parse("x >= 0")
 STORY = "s"  # what each subscriber calls its subscription
 
@@ -43,6 +49,7 @@ class AwayWorld(ContentWorld):
 
         def add(host: Host) -> None:
             content = host.add(Content, settings)
+            host.add(Mobility, MOVING, content=content)
             if settings.role == "broker":
                 host.add(Keeper, self.keeping, content=content)
 
@@ -54,6 +61,8 @@ class AwayWorld(ContentWorld):
         told = self.received.setdefault(name, [])
 
         def add(host: Host) -> None:
+            content = host.add(Content, replace(self.settings, role="client"))
+            host.add(Mobility, MOVING, content=content)
             host.add(Follower, self.keeping)
             host.listen(Received, told.append)
             host.listen(Gap, told.append)
@@ -88,6 +97,16 @@ class AwayWorld(ContentWorld):
             self.start_client(name, broker)
             self.advertise(name, "p", Constraint.parse(f'x >= 0, by = "{name}"'))
             self.published[name] = []
+
+    def move_out(self, name: NodeId) -> None:
+        """A publisher leaves its broker."""
+        del self.client_of[name]
+        self.stage.call(name, lambda host: host.protocol(Mobility).moveout)
+
+    def move_in(self, name: NodeId, broker: NodeId) -> None:
+        """A publisher turns to a broker."""
+        self.client_of[name] = broker
+        self.stage.call(name, lambda host: host.protocol(Mobility).movein, broker)
 
     def publish_some(self) -> None:
         """Each publisher publishes its next number."""

@@ -113,6 +113,29 @@ def two_brokers(stage: Stage) -> Scenario:
     yield from world.check_nothing_left()
 
 
+@scenario("mobility-away-both-move", nodes=4)
+def both_move(stage: Stage) -> Scenario:
+    """Publishers and subscribers move at the same time, all with lossless handover."""
+    rng = stage.rng
+    world = stage_of(stage)
+    yield from world.settled()
+    for _ in range(6):
+        world.move(rng.choice(SUBSCRIBERS), rng.choice(world.brokers))
+        mover = rng.choice(PUBLISHERS)
+        if rng.random() < 0.5:
+            world.move_out(mover)
+            yield from under_load(world, rng.random())
+        if rng.random() < 0.5:
+            world.move(rng.choice(SUBSCRIBERS), rng.choice(world.brokers))
+        world.move_in(mover, rng.choice(world.brokers))
+        yield from under_load(world, rng.choice((0.1, 0.5, 2.0)))
+    for name in PUBLISHERS:
+        if name not in world.client_of:
+            world.move_in(name, rng.choice(world.brokers))
+    yield from world.check_all()
+    yield from world.check_nothing_left()
+
+
 @scenario("mobility-away-broker-crash", nodes=4)
 def broker_crash(stage: Stage) -> Scenario:
     """The old broker dies with what it kept: its subscriber is told of a gap, and goes on."""

@@ -172,14 +172,14 @@ class Box:
 
     def take(self, upto: int) -> range:
         """All before that number were taken; those that are dropped for it."""
-        upto = min(upto, self.next)
+        upto = max(self.taken, min(upto, self.next))
         first = self.oldest
-        news = max(0, upto - self.taken)  # perhaps some that were put out on their way
+        news = upto - self.taken  # perhaps some that were put out on their way
         self.lost = max(self.lost - news, self.oldest - upto) if upto < first else 0
         while self.oldest < upto:
             self.bytes -= self.lines.popleft().size
             self.oldest += 1
-        self.taken = max(self.taken, upto)
+        self.taken = upto
         self.sent = max(self.sent, self.taken)
         return range(first, self.oldest)
 

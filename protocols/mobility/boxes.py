@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 
 from overlay.errors import InvariantViolation
@@ -29,6 +30,7 @@ class Boxes:
         self._boxes: dict[NodeId, dict[int, Box]] = {}
         self._stand_ins: dict[EntryId, tuple[Box, str]] = {}
         self._serial = 0
+        self._latest: OrderedDict[NodeId, int] = OrderedDict()
 
     def __iter__(self) -> Iterator[Box]:
         return (box for boxes in self._boxes.values() for box in boxes.values())
@@ -50,7 +52,14 @@ class Boxes:
 
     def newest(self, client: NodeId) -> int:
         """The latest visit of a subscriber, to whichever broker, that this broker heard of."""
-        return max((max(box.visit, box.by) for box in self.of(client)), default=0)
+        return self._latest.get(client, 0)
+
+    def heard_of(self, client: NodeId, visit: int) -> None:
+        """A subscriber is, or was, on that visit: an earlier one that is told later is over."""
+        self._latest[client] = max(visit, self.newest(client))
+        self._latest.move_to_end(client)
+        if len(self._latest) > max(self._config.max_subscribers, 1):
+            self._latest.popitem(last=False)
 
     def start(self, serial: int) -> None:
         """Go on after the ids of an earlier life."""
@@ -62,6 +71,7 @@ class Boxes:
         box = Box(self._serial, client, visit, Marks(self._config.max_marks))
         box.heard_at = box.moved_at = now
         self._boxes.setdefault(client, {})[visit] = box
+        self.heard_of(client, visit)
         return box
 
     def close(self, box: Box, now: float) -> None:

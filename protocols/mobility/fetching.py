@@ -140,7 +140,9 @@ class Fetching:
                 self._at.effects.send(src, Taken(msg.client, msg.visit, 0, done=True))
             return
         assert box.source is not None
-        if msg.reason == SUPERSEDED:
+        if msg.by != box.visit:  # an answer to an earlier visit, whose box went on as this one
+            self._at.counts.strays += 1
+        elif msg.reason == SUPERSEDED:
             self._at.counts.superseded += 1
             self._at.boxes.close(box, now)
         elif msg.reason:

@@ -42,6 +42,7 @@ from protocols.mobility.keeping_messages import (
 )
 
 BEAT = "beat"
+TOO_MANY = "too many brokers that did not answer"
 KEPT = b"place"  # the key of where this subscriber was last
 VISITS_PER_SECOND = 1000  # a visit is named by its time: it grows from one life to the next
 
@@ -146,7 +147,7 @@ class Follower(OverlayProtocol):
         if self._hosted:
             seconds = self.config.keep_for if keep_for is None else keep_for
             self.effects.send(self._broker, Away(self._visit, self._inlet.next, seconds))
-        self._since = () if keep_for == 0 else self._places()
+        self._since = () if keep_for == 0 else self._places()[:MAX_PLACES]
         self._broker, self._hosted = "", 0
         self.effects.cancel_timer(BEAT)
 
@@ -164,10 +165,13 @@ class Follower(OverlayProtocol):
             self._endpoints if self._hosted else (),
         )
         older = () if self._hosted and self._complete else self._since
-        return (here, *older)[:MAX_PLACES]
+        return (here, *older)
 
     def _visit_anew(self, broker: NodeId, now: float) -> None:
         self._since = self._places()
+        if len(self._since) > MAX_PLACES:  # the newest may have the boxes of all others
+            self._since = self._since[:MAX_PLACES]
+            self._gap(0, TOO_MANY)
         self._broker = broker
         self._visit = max(self._visit + 1, int(now * VISITS_PER_SECOND))
         self._hosted, self._complete = 0, False
@@ -178,7 +182,7 @@ class Follower(OverlayProtocol):
 
     def _remember(self) -> None:
         """So that a later life can say where it was."""
-        kept = KeptPlaces(self._visit, self._places())
+        kept = KeptPlaces(self._visit, self._places()[:MAX_PLACES])
         self.effects.store(KEPT, msgspec.msgpack.encode(kept), KEPT)
 
     def _changed(self) -> None:

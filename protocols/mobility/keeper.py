@@ -170,8 +170,9 @@ class Keeper(OverlayProtocol):
             raise RemoteProtocolError("mobility-no-right", f"{src} may not be a broker")
         box = self._boxes.get(msg.client, msg.visit)
         reason = self._objection(msg, box)
+        self._boxes.heard_of(msg.client, msg.by)
         if box is None or reason:
-            self.effects.send(src, Drained(msg.client, msg.visit, 0, reason=reason))
+            self.effects.send(src, Drained(msg.client, msg.visit, msg.by, 0, reason=reason))
             return
         if box.by < msg.by:
             box.by, box.outlet, box.is_away = msg.by, src, False
@@ -265,7 +266,8 @@ class Keeper(OverlayProtocol):
         """All that the window has room for; to nobody who is silent."""
         if box.is_drained:
             stands = box.marks.stands()
-            self.effects.send(box.outlet, Drained(box.client, box.visit, box.next, stands))
+            all_of_it = Drained(box.client, box.visit, box.by, box.next, stands)
+            self.effects.send(box.outlet, all_of_it)
             return
         if box.is_away or now - box.heard_at > self.config.lease:
             return

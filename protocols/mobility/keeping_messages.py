@@ -13,7 +13,7 @@ from overlay.protocol import Message
 MAX_NAME = 96  # bytes of what a subscriber calls a subscription
 MAX_MODEL = 32
 MAX_WANTS = 1024
-MAX_PLACES = 4  # brokers that a subscriber may have passed without being sure of them
+MAX_PLACES = 16  # brokers that a subscriber may have passed without being sure of them
 MAX_MARKS = 4096
 MAX_KEPT = 4096
 MAX_REASON = 256
@@ -133,6 +133,7 @@ class Drained(Message, frozen=True, tag=286):
 
     client: WireName
     visit: Number
+    by: Number  # who is told: the visit that fetches it
     end: Number
     stands: Annotated[tuple[Stand, ...], msgspec.Meta(max_length=MAX_MARKS)] = ()
     reason: Reason = ""
