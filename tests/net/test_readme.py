@@ -123,6 +123,7 @@ PRINTED = (
     r"blue\nTrue\nFalse\n\{'r': 255\}\n",
     r"b1: the lowest round trip\n",
     r"roof \{'room': 'attic', 'celsius': 34\.5\}\n",
+    r"roof \{'room': 'attic', 'celsius': 34\.5\}\n",  # kept at b2
     r"ada/box \{'ram': 48\}\n\[\{'ram': 40\}\] True\n",
     r"0 bob\n\{\} True\n",
     r"bob answered after \d+\.\d\d ms\n",
