@@ -21,6 +21,7 @@ NAME = "papers"
 PAPERS = {
     "arigatoni": "Resource Discovery in the Arigatoni Overlay Network",
     "broker-discovery": "On the Discovery of Brokers in Distributed Messaging Infrastructures",
+    "publisher-mobility": "Publisher Mobility in Distributed Publish/Subscribe Systems",
     "resource-discovery": "Efficient Event-based Resource Discovery",
     "spidercast": "SpiderCast: DHT and publish/subscribe; degree as in DEBS 2007",
 }

@@ -13,11 +13,14 @@ from nodes.cli import (
     collector,
     colony,
     config,
+    dashboard,
     demo,
     dht,
     discover,
+    doctor,
     echo,
     keys,
+    lab,
     members,
     mobile,
     new_protocol,
@@ -79,11 +82,12 @@ def _version() -> str:
 
 
 for module in (
-    *(peer, running, members, zones, topology, watch, clock),
-    *(pub, sub, topics, collector, brokers, discover, echo, new_protocol, demo, analyze),
+    *(peer, running, members, zones, topology, watch, clock, dashboard),
+    *(pub, sub, topics, collector, brokers, discover, echo, new_protocol, demo, analyze, doctor),
 ):
     module.register(app)
 app.add_typer(keys.app, name="keys")
+app.add_typer(lab.app, name="lab")
 app.add_typer(config.app, name="config")
 app.add_typer(dht.app, name="dht")
 app.add_typer(resources.app, name="resource")

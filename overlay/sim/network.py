@@ -7,9 +7,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import log
 from random import Random
-from typing import TypeAlias
+from typing import Any, TypeAlias
+
+from overlay.ids import NodeId
 
 Sampler: TypeAlias = Callable[[], float]
+Bandwidth: TypeAlias = float | Callable[[NodeId, NodeId], float]
+"""Bytes per second of every link and direction, or of the one from the first node to the second."""
+Weighing: TypeAlias = Callable[[NodeId, NodeId, list[Any]], int]
+"""Bytes of a frame from the first node to the second: scopes and batches in turn."""
 
 
 class Latency(ABC):
@@ -77,7 +83,8 @@ class NetworkModel:
 
     latency: Latency = Uniform(0.0005, 0.0015)  # a LAN, one way, with the peer's wake-up
     between_lans: Latency | None = None  # None: as inside a LAN
-    bandwidth: float | None = None  # bytes per second of each link and direction; None: no limit
+    bandwidth: Bandwidth | None = None  # None: no limit
+    weigh: Weighing | None = None  # on a link with a bandwidth; None: a frame as it is encoded
     queue_bytes: int = 16 * 1024 * 1024  # waiting for a link with a bandwidth; more is dropped
     datagram_loss: float = 0.0
     disconnect_notice: float = 0.003  # from a process's death to its peers' LinkLost (measured: ms)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from math import inf
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from overlay.host import Host, HostEffects, Instance, Recipe
@@ -22,11 +23,21 @@ Sections: TypeAlias = list[Any]
 class Link:
     """One direction between two nodes: two lanes, each of them ordered."""
 
-    __slots__ = ("arrives", "bulk_arrives", "bulk_free_at", "free_at", "source", "target", "up")
+    __slots__ = (
+        "arrives",
+        "bandwidth",
+        "bulk_arrives",
+        "bulk_free_at",
+        "free_at",
+        "source",
+        "target",
+        "up",
+    )
 
-    def __init__(self, source: SimNode, target: SimNode) -> None:
+    def __init__(self, source: SimNode, target: SimNode, bandwidth: float = inf) -> None:
         self.source = source
         self.target = target
+        self.bandwidth = bandwidth  # bytes per second
         self.arrives = 0.0  # no later frame arrives before this
         self.free_at = 0.0  # when the line has sent what is queued
         self.bulk_arrives = 0.0  # the same for what goes by the bulk lane

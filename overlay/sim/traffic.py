@@ -38,6 +38,7 @@ class Traffic:
         self._near = model.latency.sampler(latency)
         self._far = model.between_lans.sampler(latency) if model.between_lans else None
         self._deliver = self._on_frame  # bound once: each entry holds a reference to it
+        self._weigh = model.weigh or _encoded_size
         self._wire = WireCheck() if sim.wire else None
         self._shaped = model.bandwidth is not None or model.strict_contacts or self._far is not None
         self._write = sim.hash.write  # inlined for frames: a call per step is what costs here
@@ -101,22 +102,32 @@ class Traffic:
         if target is None or (self._sim.network.strict_contacts and peer not in node.contacts):
             self._sim.counts["no-contact"] += 1
             return None
-        node.links[peer] = link = Link(node, target)
+        limit = self._sim.network.bandwidth
+        if limit is None:
+            link = Link(node, target)
+        else:
+            link = Link(node, target, limit(node.name, peer) if callable(limit) else limit)
+        node.links[peer] = link
         return link
 
     def _send_shaped(self, link: Link, sections: Sections) -> None:
-        leaves = self._leaves_at(link.free_at, sections)
-        if leaves is not None:
-            link.free_at = leaves
-            base = leaves + self._latency(link.source, link.target)
+        leaves = self._leaves_at(link, link.free_at, sections)
+        if leaves is None:
+            return
+        link.free_at = leaves
+        base = leaves + self._latency(link.source, link.target)
+        if self._sim.faults.rules:
             self._send_bent(link, sections, base)
+        else:
+            link.arrives = at = max(base, link.arrives)
+            self._push((at, self._next(), self._deliver, link, sections))
 
     def _send_bent(self, link: Link, sections: Sections, base: float) -> None:
         link.arrives = self._pass(link, sections, base, link.arrives)
 
     def _send_bulk(self, link: Link, sections: Sections) -> None:
         """The other lane overtakes this one: it waits for both, and its order is its own."""
-        leaves = self._leaves_at(max(link.free_at, link.bulk_free_at), sections)
+        leaves = self._leaves_at(link, max(link.free_at, link.bulk_free_at), sections)
         if leaves is not None:
             link.bulk_free_at = leaves
             base = leaves + self._latency(link.source, link.target)
@@ -138,16 +149,17 @@ class Traffic:
                 sim.schedule(at, self._deliver, link, sections)
         return not_before
 
-    def _leaves_at(self, free_at: float, sections: Sections) -> float | None:
+    def _leaves_at(self, link: Link, free_at: float, sections: Sections) -> float | None:
         """When a frame is through the line that is free at that time; None: no room to wait."""
         sim, model = self._sim, self._sim.network
         if model.bandwidth is None:
             return sim.now
         start = max(sim.now, free_at)
-        if (start - sim.now) * model.bandwidth > model.queue_bytes:
+        if (start - sim.now) * link.bandwidth > model.queue_bytes:
             sim.counts["queue-full"] += _size(sections)
             return None
-        return start + len(encoded(sections)) / model.bandwidth
+        weight = self._weigh(link.source.name, link.target.name, sections)
+        return start + weight / link.bandwidth
 
     def _send_datagram(
         self, node: SimNode, address: UdpAddress | Group, scope: Scope, msg: Message
@@ -337,6 +349,10 @@ class Traffic:
             node.backlog.append(entry)
             return
         self._sim.announce(node, event)
+
+
+def _encoded_size(_source: NodeId, _target: NodeId, sections: Sections) -> int:
+    return len(encoded(sections))
 
 
 def _size(sections: Sections) -> int:

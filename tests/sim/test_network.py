@@ -63,6 +63,21 @@ def test_a_bandwidth_makes_frames_queue_and_a_full_queue_drops() -> None:
     assert world.counts["queue-full"] == 2
 
 
+def test_links_have_a_bandwidth_of_their_own_and_frames_the_weight_that_is_given() -> None:
+    model = NetworkModel(
+        latency=Constant(0.5),
+        bandwidth=lambda source, target: 1000.0 if target == "b" else 500.0,
+        weigh=lambda _source, _target, sections: 2000 * len(sections[1]),
+    )
+    world = World("a", "b", "c", network=model)
+    for _ in range(2):
+        world.tell("a", "b", 1)
+        world.tell("a", "c", 1)
+    world.run_for(60)
+    assert [at for at, _, _ in world.at_node("b").heard] == [2.5, 4.5]
+    assert [at for at, _, _ in world.at_node("c").heard] == [4.5, 8.5]
+
+
 def test_multicast_reaches_the_others_of_a_lan() -> None:
     from tests.sim.actors import witness
 

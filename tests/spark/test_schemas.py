@@ -19,6 +19,7 @@ WANTED = {
     *("delivery", "latency", "membership", "traffic", "paths", "dht", "discovery", "anomalies"),
     "resources",
     "colony",
+    "mobility",
 }
 
 

@@ -8,6 +8,7 @@ from overlay.traces.jobs.discovery import discovery
 from overlay.traces.jobs.job import Digest, Job, Table
 from overlay.traces.jobs.latency import latency
 from overlay.traces.jobs.membership import membership
+from overlay.traces.jobs.mobility import mobility
 from overlay.traces.jobs.nodes import nodes
 from overlay.traces.jobs.paths import paths
 from overlay.traces.jobs.resources import resources
@@ -26,6 +27,7 @@ JOBS: dict[str, Job] = {
         discovery,
         resources,
         colony,
+        mobility,
         anomalies,
     )
 }

@@ -278,6 +278,20 @@ function colony() {
       ["requests", "requests", count], ["load", "of all", share]])) : null);
 }
 
+function mobility() {
+  const time = (value) => value === null ? "–" : millis(value);
+  if (!rowsOf("mobility_moves").length) return null;
+  return section("mobility", "Moving clients", "How long their trees took to stand again, and what was lost meanwhile.",
+    rowsOf("mobility").length ? titled("Summary", table("mobility", [["algorithm", "algorithm"], ["moves", "moves", count],
+      ["clients", "clients"], ["away", "away, mean", time], ["rebuilt", "rebuilt, mean", time], ["p50", "p50", time],
+      ["p99", "p99", time], ["incomplete", "incomplete"], ["published", "published", count],
+      ["expected", "expected", count], ["delivered", "delivered", count], ["lost", "lost", count]])) : null,
+    titled("Moves", table("mobility_moves", [["node", "client", nodeLink], ["at", "at", since],
+      ["previous", "from", nodeLink], ["broker", "to", nodeLink], ["algorithm", "algorithm"], ["away", "away", time],
+      ["rebuilt", "rebuilt", time], ["held", "held"], ["published", "published"], ["expected", "expected"],
+      ["lost", "lost"]])));
+}
+
 function anomalies() {
   if (!DATA.tables.anomalies) return null;
   const rows = rowsOf("anomalies");
@@ -345,7 +359,7 @@ function goToSection() {
 
 function show() {
   const sections = [overview(), overTime(), delivery(), latency(), membership(), load(), paths(), dht(),
-    discovery(), resources(), colony(), anomalies()].filter(Boolean);
+    discovery(), resources(), colony(), mobility(), anomalies()].filter(Boolean);
   main.replaceChildren(...sections, ending());
   document.getElementById("sections").replaceChildren(...sections.slice(1).map((one) =>
     make("a", { href: "#" + one.id }, one.querySelector("h2").textContent)));
