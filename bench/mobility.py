@@ -14,6 +14,7 @@ from bench.mobility_paper import (
     rebuilding,
     subscribers,
 )
+from bench.mobility_real import real
 from bench.mobility_sweep import lengths, sizes, speed
 from bench.report import Options, Report, Section, run_sections
 
@@ -33,6 +34,7 @@ SECTIONS: dict[str, Section] = {
     "cause": cause,
     "sizes": sizes,
     "lengths": lengths,
+    "real": real,
 }
 
 
