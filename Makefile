@@ -17,7 +17,7 @@ export PYTHON
 # Where nft and iptables are: a user's PATH may lack it, and the tests in namespaces would be skipped.
 export PATH := $(PATH):/usr/sbin:/sbin
 
-.PHONY: help setup demo test check lint unit sim sim-long replay fuzz bench rewrite coverage clean
+.PHONY: help setup demo test check lint docs unit sim sim-long replay fuzz bench rewrite coverage clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -33,6 +33,10 @@ lint: setup
 	@.venv/bin/ruff check
 	@.venv/bin/ruff format --check
 	@.venv/bin/mypy
+
+docs: setup  ## build the documentation into site/; a broken link fails
+	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet --clean
+	@echo "docs: open site/index.html"
 
 test: lint  ## everything that CI runs: lint, types, tests, SEEDS_SHORT=30 seeds per scenario
 	@$(PY) -m nodes.scenarios.campaign --seeds $(SEEDS_SHORT)
@@ -72,5 +76,5 @@ coverage: setup  ## the tests of `make test` with branch coverage
 
 clean:  ## remove .venv, caches and what runs left
 	@rm -rf .venv .venv.lock build dist htmlcov .coverage .coverage.* .hypothesis .mypy_cache \
-		.pytest_cache .ruff_cache runs *.egg-info
+		.pytest_cache .ruff_cache runs site *.egg-info
 	@find overlay protocols nodes bench tests -name __pycache__ -type d -prune -exec rm -rf {} +

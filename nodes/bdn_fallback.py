@@ -9,8 +9,10 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from nodes.bdn_asking import BdnAsker
 from nodes.discovery import NoBroker, endpoints_of, find
 from overlay.errors import LocalProtocolError
+from overlay.logs import about
 from protocols.beacon import NobodyFound
 from protocols.discovery import DiscoverySettings
 
@@ -22,30 +24,21 @@ log = logging.getLogger("overlay.discovery")
 MET = 3  # brokers: the nearest may be of a zone that knows little of ours
 
 
-class BdnFallback:
-    """Asks the BDNs of the settings, each time that the beacons of a node tell that it is alone."""
+class BdnFallback(BdnAsker):
+    """Asks each time that the beacons of a node tell that it is alone."""
 
     def __init__(self, node: Node) -> None:
-        self._node = node
-        node.in_background(self._run)
-
-    async def _run(self) -> None:
-        node = self._node
-        if not node.config.section(DiscoverySettings).bdns:
-            return
-        with node.events(NobodyFound) as alone:
-            async for _ in alone:
-                await self._ask()
+        super().__init__(node, NobodyFound)
 
     async def _ask(self) -> None:
         node = self._node
         try:
             found = await find(node)
         except NoBroker as error:
-            log.info("no broker to meet: %s", error)
+            log.info("no broker to meet: %s", error, extra=about("no-broker-found", "discovery"))
             places = list(node.config.section(DiscoverySettings).bdns)
         except LocalProtocolError as error:  # another discovery is under way
-            log.info("BDNs are not asked: %s", error)
+            log.info("BDNs are not asked: %s", error, extra=about("bdn-not-asked", "discovery"))
             return
         else:
             near = [endpoints_of(one) for one in found.candidates if one.answered]

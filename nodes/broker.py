@@ -17,6 +17,7 @@ from nodes.publishing import TopicPublisher, WouldWait
 from nodes.settings import node_config
 from nodes.usage import UsageMeter
 from overlay.errors import OverlayError
+from overlay.logs import about
 from overlay.net.addresses import parse_endpoint
 from overlay.protocol import PeerMet
 from protocols.content import ContentSettings
@@ -94,7 +95,12 @@ class BrokerNode(Peer):
             self._topic.open()
         except OverlayError as error:  # its certificate may not allow that topic: BDNs are enough
             self._topic = None
-            log.warning("not advertised on %s: %s", TOPIC, error)
+            log.warning(
+                "not advertised on %s: %s",
+                TOPIC,
+                error,
+                extra=about("not-advertised", "discovery"),
+            )
         else:
             self._publish(self.broker.advertisement(driver.now()))
         return self
@@ -136,7 +142,10 @@ class BrokerNode(Peer):
                 msgspec.msgpack.encode(msgspec.structs.replace(told, address=Where(*at)))
             )
         except WouldWait:
-            log.warning("an advertisement was not published: its subscribers are behind")
+            log.warning(
+                "an advertisement was not published: its subscribers are behind",
+                extra=about("not-advertised", "discovery"),
+            )
 
     def _tell_broker(self) -> dict[str, Any]:
         told = self.broker.advertisement(self.node.driver.now())

@@ -20,6 +20,7 @@ from nodes.peer import Peer
 from nodes.settings import node_config
 from nodes.trace_files import FILES, KEPT, Kept, Piece, inode_of
 from overlay.errors import ConfigError
+from overlay.logs import about
 from overlay.traces.schema import file_facts, file_name, pyarrow
 
 if TYPE_CHECKING:
@@ -105,7 +106,12 @@ class Collector(Peer):
             except OSError as error:  # it comes again: the disk may have room then
                 self.counts["not written"] += 1
                 self._drop(message.publisher)
-                log.error("%s: %s", self.folder, error.strerror)
+                log.error(
+                    "%s: %s",
+                    self.folder,
+                    error.strerror,
+                    extra=about("not-collected", "traces", folder=str(self.folder)),
+                )
                 continue
             if answer is not None:
                 await out.publish(_encode(answer))
@@ -158,7 +164,12 @@ class Collector(Peer):
         if wrong:
             growing.drop()
             self.counts["refused"] += 1
-            log.error("a file of %s was refused: %s", node, wrong)
+            log.error(
+                "a file of %s was refused: %s",
+                node,
+                wrong,
+                extra=about("file-refused", "traces", sender=node),
+            )
             return Kept(node, piece.place, refused=wrong)
         target.parent.mkdir(parents=True, exist_ok=True)
         growing.path.rename(target)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from nodes.bdn_asking import BdnAsker
 from nodes.discovery import NoBroker, endpoints_of, find
 from overlay.errors import LocalProtocolError
+from overlay.logs import about
 from protocols.colony import Colony, LeaderWanted
-from protocols.discovery import DiscoverySettings
 
 if TYPE_CHECKING:
     from nodes.node import Node
@@ -18,27 +19,18 @@ log = logging.getLogger("overlay.colony")
 NEAREST = 3  # brokers that are tried: the nearest may lead nobody
 
 
-class LeaderSeeker:
-    """Finds brokers by discovery (`discovery.bdns`) whenever a unit wants a leader."""
+class LeaderSeeker(BdnAsker):
+    """Finds brokers by discovery whenever a unit wants a leader."""
 
     def __init__(self, node: Node) -> None:
-        self._node = node
-        node.in_background(self._run)
+        super().__init__(node, LeaderWanted)
 
-    async def _run(self) -> None:
-        node = self._node
-        if not node.config.section(DiscoverySettings).bdns:
-            return
-        with node.events(LeaderWanted) as wanted:
-            async for _ in wanted:
-                await self._find()
-
-    async def _find(self) -> None:
+    async def _ask(self) -> None:
         node = self._node
         try:
             found = await find(node)
         except (NoBroker, LocalProtocolError) as error:  # or another discovery is under way
-            log.info("no leader found: %s", error)
+            log.info("no leader found: %s", error, extra=about("no-leader-found", "colony"))
             return
         near = [one for one in found.candidates if one.answered and one.name != node.name]
         for one in near[:NEAREST]:

@@ -31,6 +31,7 @@ from protocols.content import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import TracebackType
 
     from nodes.event_stream import EventStream
@@ -164,12 +165,17 @@ class PeerContent:
         It is told everything that this node advertises and subscribes to, then and whenever it
         comes back.
         """
-        name = await self._name_of(broker)
+        name = await self.name_of(broker)
+        await self.turn_to(name, self.machine.attach)
+        return name
+
+    async def turn_to(self, name: str, turn: Callable[[str, float], object]) -> None:
+        """Turn to the broker of that name by a command, and wait until it answers."""
         machine = self.machine
         with self._node.events(
             BrokerAttached, EntryRefused, where=lambda event: event.broker == name
         ) as answers:
-            self._node.call(machine.attach, name)
+            self._node.call(turn, name)
             with trio.move_on_after(ATTACHED_WITHIN):
                 while machine.broker != name:
                     answer = await anext(answers)
@@ -177,9 +183,9 @@ class PeerContent:
                         raise NotAttached(f"{name} does not take this node: {answer.reason}")
         if machine.broker != name:
             raise NotAttached(f"{name} does not answer: is it a broker?")
-        return name
 
-    async def _name_of(self, broker: str) -> str:
+    async def name_of(self, broker: str) -> str:
+        """The name of a broker that is given by its name, by HOST:PORT, or as the nearest one."""
         if not broker:
             found = await find(self._node)
             self._node.learn(found.name, found.endpoints)

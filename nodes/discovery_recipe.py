@@ -15,6 +15,7 @@ from nodes.zone_recipe import CertifiedRights
 from overlay.config import Settings
 from overlay.errors import ConfigError, SecurityError
 from overlay.host import Host, Recipe
+from overlay.logs import about
 from protocols.discovery import (
     Bdn,
     BdnSettings,
@@ -121,7 +122,7 @@ def _resolvable(addresses: Iterable[str]) -> Iterator[str]:
         try:
             yield _resolve(text)
         except ConfigError as error:
-            log.warning("a BDN is not asked: %s", error)
+            log.warning("a BDN is not asked: %s", error, extra=about("bdn-not-asked", "discovery"))
 
 
 def _resolve(text: str) -> str:

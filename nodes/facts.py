@@ -37,6 +37,12 @@ def kind_of(event: Event) -> str:
     return _WORD.sub("-", type(event).__name__).lower()
 
 
+def protocol_of(event: Event) -> str:
+    """`membership` for a MemberJoined; `net` for what the driver tells, as LinkUp."""
+    package, _, rest = type(event).__module__.partition(".")
+    return rest.partition(".")[0] if package == "protocols" else "net"
+
+
 def member_facts(member: Member) -> dict[str, Any]:
     """One member; JSON has no 128-bit numbers, so its place is text."""
     return msgspec.structs.asdict(member) | {"vid": f"{member.vid:032x}"}

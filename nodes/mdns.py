@@ -22,6 +22,7 @@ import trio
 
 from overlay.errors import OverlayError
 from overlay.ids import NodeId, check_name, vid_of
+from overlay.logs import about
 from overlay.net.addresses import Endpoint, is_loopback, parse_endpoint
 from protocols.beacon import Beacon, NobodyFound, Presence
 from protocols.zones import DelegateAppointed
@@ -56,8 +57,8 @@ class Mdns:
         if settings.mdns == "always":
             self._wanted.set()
         elif settings.mdns == "auto":
-            node.driver.host.listen(NobodyFound, lambda _: self._wanted.set())
-            node.driver.host.listen(DelegateAppointed, self._on_delegate)
+            node.listen((NobodyFound,), lambda _: self._wanted.set())
+            node.listen((DelegateAppointed,), self._on_delegate)
 
     def _on_delegate(self, event: DelegateAppointed) -> None:
         if event.delegate == self._node.name:
@@ -93,7 +94,11 @@ class Mdns:
             self._zeroconf.register_service(self._info(endpoints))
         except (OSError, Error) as error:  # no interface that can multicast, or it is closing
             if not self._closed:
-                log.warning("mDNS is not available: %s", str(error) or type(error).__name__)
+                log.warning(
+                    "mDNS is not available: %s",
+                    str(error) or type(error).__name__,
+                    extra=about("mdns-unavailable", "beacon"),
+                )
 
     def _info(self, endpoints: list[Endpoint]) -> ServiceInfo:
         from zeroconf import ServiceInfo

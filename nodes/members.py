@@ -63,9 +63,10 @@ class Attributes(MutableMapping[str, Value]):
     LocalProtocolError says what is allowed when a key or a value is not.
     """
 
-    def __init__(self, membership: Membership, call: Call) -> None:
+    def __init__(self, membership: Membership, call: Call, said: dict[str, Value]) -> None:
         self._membership = membership
         self._call = call
+        self._said = said  # by the application, not by protocols: it goes along with a move
 
     def _mine(self) -> Mapping[str, Value]:
         return self._membership.view.attributes(self._membership.me)
@@ -75,11 +76,13 @@ class Attributes(MutableMapping[str, Value]):
 
     def __setitem__(self, key: str, value: Value) -> None:
         self._call(self._membership.set_attribute, key, value)
+        self._said[key] = value
 
     def __delitem__(self, key: str) -> None:
         if key not in self._mine():
             raise KeyError(key)
         self._call(self._membership.remove_attribute, key)
+        self._said.pop(key, None)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._mine())

@@ -24,10 +24,11 @@ from nodes.mdns import Mdns, runs_beacon
 from nodes.service import ControlService
 from nodes.settings import DEFAULT_OVERLAY, DEFAULT_ZONE, NodeConfig
 from nodes.tracing import Tracing
-from overlay.errors import LocalProtocolError, RemoteProtocolError, SecurityError
+from overlay.errors import LocalProtocolError, OverlayError, RemoteProtocolError, SecurityError
 from overlay.host import Surroundings
 from overlay.ids import NodeId, check_name
 from overlay.limits import Limits
+from overlay.logs import speak_for
 from overlay.net.config import NetSettings
 from overlay.net.driver import Driver
 from overlay.net.status import DriverStatus
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
     from types import TracebackType
 
+    from nodes.moving import Relocation
     from overlay.host import Recipe
     from overlay.security.credentials import Credentials
 
@@ -80,6 +82,9 @@ class Node:
         self._at_stop: dict[Callable[[], None], None] = {}
         self._background: list[Callable[[], Awaitable[None]]] = []
         self._listening = False
+        self._hearing: dict[Callable[[Any], None], tuple[type[Event], ...]] = {}
+        self._move: Relocation | None = None  # the node stops only to go on elsewhere
+        self._stopping = False
         self._events_dropped = 0
         self._failure: BaseException | None = None  # what a callback of the application raised
         self._stopped = trio.Event()
@@ -119,14 +124,15 @@ class Node:
 
     def stop(self) -> None:
         """Begin to stop; harmless when it stops already."""
+        self._stopping = True
         self.driver.stop()
 
     def _on_member_failed(self, failed: MemberFailed) -> None:
         if not failed.restarted:
             self.driver.links.give_up(failed.member)
 
-    @asynccontextmanager
-    async def _running(self) -> AsyncIterator[None]:
+    def _assemble(self) -> None:
+        """Make a driver, with the protocols and all who listen to them."""
         self.driver = Driver(
             self.name,
             overlay=self.overlay,
@@ -152,7 +158,16 @@ class Node:
         self._listening = True
         for stream in self._streams:
             self._listen(stream)
+        for hear, kinds in self._hearing.items():
+            for kind in kinds:
+                self.driver.host.listen(kind, hear)
+
+    @asynccontextmanager
+    async def _running(self) -> AsyncIterator[None]:
+        self._assemble()
         async with AsyncExitStack() as sockets, trio.open_nursery() as nursery:
+            before = speak_for(self.name, self.zone)
+            sockets.callback(speak_for, *before)
             await nursery.start(self._drive)
             if self.config.control:
                 listening = self.control.listening(runtime_folder(), self.name)
@@ -176,6 +191,9 @@ class Node:
     async def _drive(self, task_status: trio.TaskStatus[None]) -> None:
         try:
             await self.driver.run(task_status=task_status)
+            while (move := self._move) is not None and not self._stopping:
+                self._move = None
+                await self._go(move)
         finally:
             await self.traces.end()
             self._stopped.set()
@@ -183,6 +201,41 @@ class Node:
                 stream.close()
             for callback in tuple(self._at_stop):
                 callback()
+
+    async def _go(self, move: Relocation) -> None:
+        """Run elsewhere; where that cannot be, back here."""
+        before = self.config, self.zone
+        while True:
+            self.config, self.zone = move.config, move.zone
+            try:
+                self._assemble()
+                await self.driver.run(task_status=move)
+                return
+            except (OverlayError, OSError) as error:
+                if move.arrived.is_set() or move.refused is not None:
+                    raise
+                move.go_back(error, *before)
+
+    async def relocate(self, move: Relocation) -> None:
+        """Stop, and go on elsewhere; returns when the node runs there, or here again."""
+        move.leave()
+        self._move = move
+        self.driver.stop()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._until_stopped, nursery.cancel_scope)
+            await move.arrived.wait()
+            nursery.cancel_scope.cancel()
+        if not move.arrived.is_set():
+            raise LocalProtocolError(f"{self.name} stopped")
+
+    async def _until_stopped(self, scope: trio.CancelScope) -> None:
+        await self._stopped.wait()
+        scope.cancel()
+
+    def check_zone(self, zone: Scope) -> None:
+        """SecurityError when this node may not be a member of that zone."""
+        Rights(zones=(zone,))  # refuses what no zone can be called
+        check_right(self._credentials, zone)
 
     # -- use ----------------------------------------------------------------------------------
 
@@ -263,16 +316,16 @@ class Node:
 
         An error in the callback stops the node, and the end of its block raises it.
         """
-        host, heard = self.driver.host, tuple(kinds)
+        heard = tuple(kinds)
         hear = self.guarded(callback)
         for kind in heard:
-            host.listen(kind, hear)
+            self.driver.host.listen(kind, hear)
+        self._hearing[hear] = heard
 
         def unlisten() -> None:
-            nonlocal heard
-            for kind in heard:
-                host.unlisten(kind, hear)
-            heard = ()
+            if self._hearing.pop(hear, None) is not None:
+                for kind in heard:
+                    self.driver.host.unlisten(kind, hear)
 
         return unlisten
 
@@ -368,13 +421,20 @@ def _identify(config: NodeConfig) -> tuple[NodeId, str, Scope, Credentials | Non
             f"the keys of {identity.name!r} belong to overlay {identity.overlay!r},"
             f" not to {config.overlay!r}"
         )
-    if config.zone and not identity.rights.may_join(config.zone):
-        raise SecurityError(
-            f"{identity.name!r} may not join zone {config.zone!r}: run"
-            f" `overlay keys issue {identity.name} --zone {config.zone} --force`"
-        )
+    if config.zone:
+        check_right(credentials, config.zone)
     zone = config.zone or _home_zone(identity.rights)
     return identity.name, identity.overlay, zone, credentials
+
+
+def check_right(credentials: Credentials | None, zone: Scope) -> None:
+    """SecurityError when who has these may not be a member of that zone."""
+    identity = None if credentials is None else credentials.identity
+    if identity is not None and not identity.rights.may_join(zone):
+        raise SecurityError(
+            f"{identity.name!r} may not join zone {zone!r}: run"
+            f" `overlay keys issue {identity.name} --zone {zone} --force`"
+        )
 
 
 def _home_zone(rights: Rights) -> Scope:

@@ -26,6 +26,8 @@ from nodes.facts import event_facts, link_facts, member_facts
 from nodes.federation import Federation
 from nodes.machine_share import MachineShare
 from nodes.members import Attributes, Members
+from nodes.mobile import PeerMobile
+from nodes.moving import Moving
 from nodes.node import Node
 from nodes.publishing import TopicPublisher, topic_config
 from nodes.recipes import peer
@@ -36,6 +38,7 @@ from nodes.subscribing import CAPACITY, Message, TopicListener, TopicSubscriptio
 from nodes.topic_directory import find_topic
 from nodes.topic_events import TOPIC_EVENTS
 from nodes.topic_service import TopicService
+from nodes.watching import WatchService
 from overlay.errors import LocalProtocolError, OverlayError
 from overlay.net.config import NetSettings
 from overlay.protocol import TurnedAway
@@ -99,7 +102,7 @@ class Peer:
         self, config: NodeConfig, *, attributes: Mapping[str, Value] | None = None
     ) -> None:
         self.node = Node(config, self._assemble)
-        self.zone: Scope = self.node.zone
+        self._said: dict[str, Value] = {}  # attributes of the application
         self.refused = ""  # why the zone does not take this node
         distances = Distances(self.node)
         self._recipe = peer(config, distances.round_trip)
@@ -113,6 +116,7 @@ class Peer:
             ("watch", self._tell_events),
         ):
             self.node.control.register(name, handler)
+        self._moving = Moving(self.node, self._said, self.joined)
         Federation(self.node)
         TopicService(self.node)
         self.time = PeerTime(self.node)
@@ -129,6 +133,8 @@ class Peer:
         self.colony = PeerColony(self.node)
         ColonyService(self.node, self.colony)
         self.content = PeerContent(self.node)
+        self.mobile = PeerMobile(self.node, self.content)
+        self.watching = WatchService(self.node, distances, MEMBER_EVENTS)
 
     @classmethod
     def join(
@@ -188,6 +194,22 @@ class Peer:
                     self._check_admitted()
                     raise LocalProtocolError(f"{self.node.name} stopped before it joined") from None
 
+    async def move(
+        self, *, zone: str = "", bind: Iterable[str] = (), seeds: Iterable[str] = ()
+    ) -> None:
+        """Leave this zone, or this address, and go on elsewhere with all publishers and
+        subscriptions; returns when the peer is in its zone there.
+
+        `seeds` (HOST:PORT) are asked besides those that it knows. SecurityError when it may not be
+        in that zone; where it cannot listen it comes back, and the error says why.
+        """
+        await self._moving.move(zone, bind, seeds)
+
+    @property
+    def zone(self) -> Scope:
+        """Of which it is a member."""
+        return self.node.zone
+
     def _is_in_zone(self) -> bool:
         if self._membership.entered or len(self.members) > 1:
             return True
@@ -197,6 +219,7 @@ class Peer:
         self._recipe(host)
         host.listen(NameTaken, self._on_name_taken)
         host.listen(TurnedAway, self._on_turned_away)
+        self.watching.hear(host)
 
     def _on_name_taken(self, event: NameTaken) -> None:
         if event.zone == self.zone:
@@ -238,7 +261,7 @@ class Peer:
     @property
     def attributes(self) -> Attributes:
         """What this peer tells about itself; set and delete keys here."""
-        return Attributes(self._membership, self.node.call)
+        return Attributes(self._membership, self.node.call, self._said)
 
     @property
     def zones(self) -> tuple[ZoneEntry, ...]:
@@ -296,6 +319,14 @@ class Peer:
     async def discover(self) -> Broker:
         """The nearest broker, by BDNs (`discovery.bdns`), those found last, or multicast."""
         return await find_broker(self.node)
+
+    async def move_to(self, broker: str = "") -> str:
+        """Be a client of that broker from now on: its name, HOST:PORT, or the nearest.
+
+        What this peer advertises and publishes follows as `mobility.algorithm` and
+        `mobility.handover` say; what `mobile.subscribe` wants is fetched from where it was.
+        """
+        return await self.mobile.move_to(broker)
 
     async def find(
         self,
@@ -360,6 +391,7 @@ class Peer:
         self.attributes.update(values or {})
         for key in remove or ():
             self.node.call(self._membership.remove_attribute, key)
+            self._said.pop(key, None)
         return dict(self.attributes)
 
     async def _tell_events(self) -> AsyncIterator[dict[str, Any]]:

@@ -32,8 +32,13 @@ class PeerOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     trace: str = ""  # the level of the traces
     trace_dir: str = ""
     share_machine: bool = False  # register it as a resource
+    dashboard: str = ""  # HOST:PORT of a web page about it
+    dashboard_token: str = ""  # a file that holds it
+    allow_actions: bool = False  # on that page
     supervisor: bool = False  # of the management zone instead of a base zone
     json: bool = False
+    log_format: str = "text"  # or json
+    log_level: str = "warning"
 
 
 def parse(words: Sequence[str]) -> PeerOptions | None:

@@ -5,11 +5,13 @@ It imports nothing that only the command line needs. The first line that it prin
 harmless.
 """
 
+import logging
 import os
 import signal
 import sys
 import time
 from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from types import FrameType
 from typing import Any
 
@@ -18,7 +20,7 @@ import trio
 
 from nodes.control import ControlError, ask, sockets_of
 from nodes.event_stream import EventStream
-from nodes.facts import event_facts, sentence
+from nodes.facts import event_facts, protocol_of, sentence
 from nodes.federation import ZONE_EVENTS
 from nodes.folders import runtime_folder
 from nodes.node import Node
@@ -27,12 +29,16 @@ from nodes.peer_options import PeerOptions, path_or_none
 from nodes.settings import NodeConfig, node_config
 from nodes.supervisor import Supervisor
 from overlay.errors import ConfigError, OverlayError
+from overlay.logs import about, configure, speak_for
 from overlay.protocol import Event, LinkLost, LinkUp
 from protocols.membership import Membership
 from protocols.zones import MANAGEMENT
 
+log = logging.getLogger("overlay.node")
+
 MakeNode = Callable[[NodeConfig], Peer]
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+NOT_LOGGED = ("event", "at", "monotonic")  # a line has its own
 STOP_SECONDS = 1.8  # then the node is cut off: two seconds after a signal the process is gone
 
 
@@ -53,9 +59,11 @@ def run(options: PeerOptions, make: MakeNode | None = None) -> int:
     for number in STOP_SIGNALS:
         signal.signal(number, pending.note)
     try:
+        configure(options.log_format, options.log_level)
+        speak_for(options.name, options.zone)
         trio.run(_serve, options, pending, make)
     except OverlayError as error:
-        print(f"overlay: {error}", file=sys.stderr)
+        log.error("%s", error, extra=about("failed", "node"))
         return 1
     finally:
         # The interpreter gives up handlers in Python while it ends, and the default action would
@@ -99,11 +107,12 @@ async def _serve(options: PeerOptions, pending: Pending, make: MakeNode | None) 
         node = peer.node
         _check_alone(node)
         kinds: tuple[type[Event], ...] = (LinkUp, LinkLost, *MEMBER_EVENTS, *ZONE_EVENTS)
-        events = node.events(*kinds, where=_concerns_zones) if options.events else None
+        heard = options.events or log.isEnabledFor(logging.INFO)
+        events = node.events(*kinds, where=_concerns_zones) if heard else None
         with trio.CancelScope() as life:
-            async with peer, trio.open_nursery() as nursery:
+            async with peer, _dashboard(peer, options) as url, trio.open_nursery() as nursery:
                 nursery.start_soon(_stop_on_signal, node, signals, life)
-                _announce(node, options)
+                _announce(node, options, url)
                 if events is not None:
                     nursery.start_soon(_report_events, events, node, options)
                 if pending.seen:
@@ -132,7 +141,21 @@ async def _stop_on_signal(node: Node, signals: AsyncIterator[int], life: trio.Ca
         node.stop()
 
 
-def _announce(node: Node, options: PeerOptions) -> None:
+@asynccontextmanager
+async def _dashboard(peer: Peer | Supervisor, options: PeerOptions) -> AsyncIterator[str]:
+    """Serve a page about this node, if that is asked for; where."""
+    if not options.dashboard:
+        yield ""
+        return
+    from nodes.dashboard.server import read_token, serving  # few peers need it
+
+    token = read_token(path_or_none(options.dashboard_token))
+    role = serving(options.dashboard, peer=peer, token=token, actions=options.allow_actions)
+    async with role as dashboard:
+        yield dashboard.url
+
+
+def _announce(node: Node, options: PeerOptions, url: str = "") -> None:
     status = node.status()
     address = node.endpoints[0]
     if options.json:
@@ -147,13 +170,18 @@ def _announce(node: Node, options: PeerOptions) -> None:
                 "pid": os.getpid(),
                 "monotonic": time.monotonic(),
             }
+            | ({"dashboard": url} if url else {})
         )
     else:
         _say(address)
+        if url:
+            _say(f"dashboard: {url}")
     if status.insecure:
-        print(
-            f"overlay: {node.name} runs INSECURE: whoever reaches {address} is believed",
-            file=sys.stderr,
+        log.warning(
+            "%s runs INSECURE: whoever reaches %s is believed",
+            node.name,
+            address,
+            extra=about("insecure", "node", address=address),
         )
 
 
@@ -163,11 +191,20 @@ def _concerns_zones(event: Any) -> bool:
 
 
 async def _report_events(events: EventStream[Any], node: Node, options: PeerOptions) -> None:
-    """Print a line for each link and each member that comes or goes."""
+    """Tell of each link and each member that comes or goes: print it, log it, or both."""
     view = None if options.supervisor else node.protocol(Membership, node.zone).view
     async for event in events:
         facts = event_facts(event, view)
-        _say(facts if options.json else sentence(facts))
+        if options.events:
+            _say(facts if options.json else sentence(facts))
+        _log_event(event, facts)
+
+
+def _log_event(event: Event, facts: dict[str, Any]) -> None:
+    if log.isEnabledFor(logging.INFO):
+        told = {key: value for key, value in facts.items() if key not in NOT_LOGGED}
+        about_it = about(facts["event"], protocol_of(event), **told)
+        log.info("%s", sentence(facts), extra=about_it)
 
 
 def _say(line: str | dict[str, object]) -> None:

@@ -47,7 +47,6 @@ class TopicPublisher:
         self.topic = topic
         self.config = config
         self._node = node
-        self._topics = node.protocol(Topics)
         self._on_event = on_event
         self._unlisten: Callable[[], None] = _nothing
         self._out = cast("Publisher", _Unopened(topic))
@@ -191,6 +190,10 @@ class TopicPublisher:
 
     def _on_room(self) -> None:
         self._waiting.unpark_all()
+
+    @property
+    def _topics(self) -> Topics:
+        return self._node.protocol(Topics)  # another one after a move
 
     # -- state ----------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from protocols.discovery import Broker
 from protocols.echo import Echo, EchoConfig
 from protocols.gateways import Gateways, GatewaysSettings
 from protocols.membership import Membership, MembershipSettings
+from protocols.mobility import Follower, Keeper, Mobility, MobilitySettings
 from protocols.resources.interface import RoundTrip, unknown
 from protocols.routing import Routing, RoutingSettings
 from protocols.timesync import TimeSettings, TimeSync
@@ -134,6 +135,24 @@ def add_content(host: Host, config: NodeConfig) -> None:
         check_role(host, "broker")
     rights = CertifiedRights(host.surroundings.rights_of)
     host.add(Content, settings, links=links, may_be=rights.may_be)
+    add_mobility(host, config)
+
+
+def add_mobility(host: Host, config: NodeConfig) -> None:
+    """Let a client move, and a broker serve those who do and keep for who is away."""
+    settings = config.section(MobilitySettings)
+    content = host.protocol(Content)
+    may_be = CertifiedRights(host.surroundings.rights_of).may_be
+    host.add(Mobility, settings, content=content, may_be=may_be)
+    if not content.is_broker:
+        host.add(Follower, settings)
+        return
+    if settings.storage == "sqlite" and config.state is None:
+        raise ConfigError(
+            "mobility.storage = sqlite keeps publications on disk: say where with --state FOLDER"
+        )
+    here = host.surroundings.here
+    host.add(Keeper, settings, content=content, may_be=may_be, here=here)
 
 
 def add_time(host: Host, config: NodeConfig, base: Membership | None, zones: Zones) -> TimeSync:

@@ -68,6 +68,7 @@ class ControlService:
         self._handlers: dict[str, Handler] = {}
         self._talkers: dict[str, Talker] = {}
         self._clients = 0
+        self.path: Path | None = None  # of the socket, once it listens
 
     def register(self, name: str, handler: Handler) -> None:
         """Answer `name` by calling `handler`; each name once."""
@@ -79,6 +80,10 @@ class ControlService:
         self._check_new(name)
         self._talkers[name] = talker
 
+    def handler(self, name: str) -> Handler | None:
+        """Who answers that question; None when nobody does."""
+        return self._handlers.get(name)
+
     def _check_new(self, name: str) -> None:
         if name in self._handlers or name in self._talkers:
             raise LocalProtocolError(f"control requests {name!r} have a handler already")
@@ -88,7 +93,7 @@ class ControlService:
         """Open the socket, and remove it at the end; serve its clients with `serve`."""
         for _ in sockets(folder):
             pass  # which removes what killed nodes left
-        path = folder / f"{node}.{os.getpid()}.{next(_numbers)}{SUFFIX}"
+        self.path = path = folder / f"{node}.{os.getpid()}.{next(_numbers)}{SUFFIX}"
         hidden = path.with_suffix(".new")
         if len(os.fsencode(hidden)) > PATH_BYTES:
             raise ConfigError(

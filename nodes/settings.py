@@ -25,6 +25,7 @@ from protocols.discovery.config import BdnSettings, BrokerSettings, DiscoverySet
 from protocols.echo.config import EchoConfig
 from protocols.gateways.config import GatewaysSettings
 from protocols.membership.config import MembershipSettings
+from protocols.mobility.config import MobilitySettings
 from protocols.resources.config import ResourcesSettings
 from protocols.routing.config import RoutingSettings
 from protocols.timesync.config import TimeSettings
@@ -51,6 +52,7 @@ SECTIONS: dict[str, type[Settings]] = {
     "colony": ColonySettings,
     "content": ContentSettings,
     "resources": ResourcesSettings,
+    "mobility": MobilitySettings,
     "traces": TraceSettings,
 }
 """Everything that a config file may hold; a protocol adds its section here."""

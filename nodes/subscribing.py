@@ -82,7 +82,6 @@ class _Subscribed:
     ) -> None:
         self.pattern = pattern
         self._node = node
-        self._topics = node.protocol(Topics)
         self._options: dict[str, Any] = {"replay": replay, "admit": accept, "capacity": capacity}
         self._accept = accept
         self._on_event = on_event
@@ -99,7 +98,7 @@ class _Subscribed:
         self._sub = self._node.call(self._subscribe)
         self._sub.tell_gap = self._node.guarded(self._hear)
         self._sub.on_batch(self._on_batch)
-        self._sub.on_crowd(self._node.driver.yield_soon)
+        self._sub.on_crowd(lambda: self._node.driver.yield_soon())
         self._node.at_stop(self._end)
         kinds = (Gap,) if self._on_event is None else SUBSCRIPTION_EVENTS
         self._unlisten = self._node.listen(kinds, self._hear)
@@ -110,6 +109,10 @@ class _Subscribed:
 
     def _subscribe(self, now: float) -> Subscription:
         return self._topics.subscribe(self.pattern, now, **self._options)
+
+    @property
+    def _topics(self) -> Topics:
+        return self._node.protocol(Topics)  # another one after a move
 
     @property
     def is_open(self) -> bool:

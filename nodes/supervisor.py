@@ -14,6 +14,7 @@ from nodes.federation import Federation
 from nodes.node import Node
 from nodes.recipes import supervisor
 from nodes.settings import node_config
+from nodes.watching import WatchService
 from protocols.zones import ZoneEntry, Zones
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ class Supervisor:
         Federation(self.node)
         self.time = PeerTime(self.node)
         BdnFallback(self.node)
+        self.watching = WatchService(self.node)
 
     @classmethod
     def join(cls, *, name: str | None = None, seeds: Iterable[str] = (), **options: Any) -> Self:

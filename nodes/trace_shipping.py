@@ -16,6 +16,7 @@ import trio
 
 from nodes.trace_files import FILES, KEPT, PIECE_BYTES, Kept, Piece, inode_of, measured
 from overlay.errors import OverlayError
+from overlay.logs import about
 from protocols.topics.events import SubscriberJoined
 
 if TYPE_CHECKING:
@@ -61,7 +62,11 @@ class Shipper:
                 nursery.start_soon(self._follow_collectors)
                 await self._serve(out)
         except* OverlayError as group:  # its certificate may not allow these topics
-            log.error("traces are not handed over: %s", group.exceptions[0])
+            log.error(
+                "traces are not handed over: %s",
+                group.exceptions[0],
+                extra=about("shipping-ended", "traces"),
+            )
 
     @property
     def _recorder(self) -> Recorder | None:
@@ -122,7 +127,12 @@ class Shipper:
             if answer.refused:
                 self.refused += 1
                 self._unwanted[path] = None
-                log.error("a collector refused %s: %s", path, answer.refused)
+                log.error(
+                    "a collector refused %s: %s",
+                    path,
+                    answer.refused,
+                    extra=about("file-refused", "traces", path=str(path)),
+                )
                 return
             self.kept += 1
             if path.exists() and inode_of(path) != answer.inode:  # else it keeps it right here

@@ -129,8 +129,10 @@ class Tracing:
 
     # -- the control socket -------------------------------------------------------------------
 
-    def control(self, level: str = "", sample: int = 0, folder: str = "") -> dict[str, Any]:
-        """Set what is given, and tell how it is now."""
+    def control(
+        self, level: str = "", sample: int = 0, folder: str = "", rotate: bool = False
+    ) -> dict[str, Any]:
+        """Set what is given, and tell how it is now; `rotate`: finish the file, and go on."""
         if level == ON:
             level = self.settings.level if self.settings.level != "off" else "delivery"
         if level and level not in LEVEL_NAMES:
@@ -143,6 +145,8 @@ class Tracing:
             self._folder = folder
         if level or sample:
             self.set_level(Level[level.upper()] if level else self.level, sample or None)
+        if rotate and self._recorder is not None:
+            self._recorder.rotate_soon()
         return self.facts()
 
     def facts(self) -> dict[str, Any]:

@@ -23,9 +23,12 @@ others there, which are to be skipped. Lengths of text are in characters, of byt
 
 def messages_of(owner: str) -> tuple[type[Message], ...]:
     """The messages of a protocol, by tag."""
-    module = import_module(f"{protocols.__name__}.{owner}.messages")
+    package = import_module(f"{protocols.__name__}.{owner}")
+    names = [one.name for one in iter_modules(package.__path__) if one.name.endswith("messages")]
+    modules = [import_module(f"{package.__name__}.{name}") for name in names]
     found = {
         kind: None
+        for module in modules
         for kind in vars(module).values()
         if isinstance(kind, type)
         and issubclass(kind, Message)

@@ -16,6 +16,7 @@ class RemoteProtocolError(OverlayError):
         super().__init__(f"{reason}: {detail}" if detail else reason)
         self.reason = reason  # short and stable, for counters: "unknown-tag"
         self.detail = detail  # for people; never holds secrets
+        self.protocol = ""  # whose message it was, where one was decoded
 
 
 class InvariantViolation(OverlayError):

@@ -330,6 +330,7 @@ class Host:
                     if events:
                         self._drain(now)
             except RemoteProtocolError as error:
+                error.protocol = self._protocol_of(msg)
                 self.refuse(src, error)
                 self._drain(now)
             else:
@@ -344,6 +345,7 @@ class Host:
         try:
             handler(origin, msg, now)
         except RemoteProtocolError as error:
+            error.protocol = self._protocol_of(msg)
             self.refuse(origin.name, error)
         self._drain(now)
 
@@ -430,6 +432,12 @@ class Host:
         self.trace_refusal(src, error, count)
         if self._on_refusal is not None:
             self._on_refusal(src, error, count)
+
+    def _protocol_of(self, msg: Message) -> str:
+        """Whose message it is; empty when nobody here sends such a one."""
+        kind = type(msg)
+        owners = (one.name for one in self._instances.values() if kind in one.protocol.messages)
+        return next(owners, "")
 
     def trace_refusal(self, src: str, error: RemoteProtocolError, count: int) -> None:
         """Leave a row about something that was refused here, or by the driver."""

@@ -13,12 +13,16 @@ from nodes.cli import (
     collector,
     colony,
     config,
+    dashboard,
     demo,
     dht,
     discover,
+    doctor,
     echo,
     keys,
+    lab,
     members,
+    mobile,
     new_protocol,
     peer,
     pub,
@@ -78,15 +82,17 @@ def _version() -> str:
 
 
 for module in (
-    *(peer, running, members, zones, topology, watch, clock),
-    *(pub, sub, topics, collector, brokers, discover, echo, new_protocol, demo, analyze),
+    *(peer, running, members, zones, topology, watch, clock, dashboard),
+    *(pub, sub, topics, collector, brokers, discover, echo, new_protocol, demo, analyze, doctor),
 ):
     module.register(app)
 app.add_typer(keys.app, name="keys")
+app.add_typer(lab.app, name="lab")
 app.add_typer(config.app, name="config")
 app.add_typer(dht.app, name="dht")
 app.add_typer(resources.app, name="resource")
 app.command()(resources.find)
 app.add_typer(colony.app, name="colony")
+app.add_typer(mobile.app, name="mobile")
 app.add_typer(trace.app, name="trace")
 sim.register(app)

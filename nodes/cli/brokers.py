@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from nodes.cli.asking import NodeName, ask_each
-from nodes.cli.output import AsJson, Profile, counted, print_json, print_table
+from nodes.cli.output import AsJson, LogFormat, LogLevel, Profile, counted, print_json, print_table
 from nodes.control import ControlError
 from nodes.peer_options import PeerOptions
 from nodes.settings import DEFAULT_PROFILE
@@ -52,13 +52,15 @@ def broker(
     state: State = "",
     insecure: Insecure = False,
     json: AsJson = False,
+    log_format: LogFormat = "text",
+    log_level: LogLevel = "warning",
 ) -> None:
     """Run a broker that clients can find; its first line is its address."""
     from nodes.broker import BrokerNode
     from nodes.peer_process import run
 
     told = (name, zone, overlay, seed, profile, config, sets, bind, advertise, keys, state)
-    options = peer_options(*told, insecure, json)
+    options = peer_options(*told, insecure, json, log_format, log_level)
     raise typer.Exit(run(options, lambda made: BrokerNode(made, bdns=bdn or (), links=link or ())))
 
 
@@ -76,19 +78,21 @@ def bdn(
     state: State = "",
     insecure: Insecure = False,
     json: AsJson = False,
+    log_format: LogFormat = "text",
+    log_level: LogLevel = "warning",
 ) -> None:
     """Run a broker discovery node: it lists brokers and passes requests on to them."""
     from nodes.bdn import BdnNode
     from nodes.peer_process import run
 
     told = (name, zone, overlay, seed, profile, config, sets, bind, advertise, keys, state)
-    raise typer.Exit(run(peer_options(*told, insecure, json), BdnNode))
+    raise typer.Exit(run(peer_options(*told, insecure, json, log_format, log_level), BdnNode))
 
 
 def peer_options(*told: Any) -> PeerOptions:
     """As `overlay peer` would have read them."""
     keys = ("name", "zone", "overlay", "seed", "profile", "config", "set", "bind", "advertise")
-    names = (*keys, "keys", "state", "insecure", "json")
+    names = (*keys, "keys", "state", "insecure", "json", "log_format", "log_level")
     plain: dict[str, Any] = {
         key: tuple(value) if isinstance(value, list) else value
         for key, value in zip(names, told, strict=True)

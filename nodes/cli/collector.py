@@ -19,7 +19,7 @@ from nodes.cli.brokers import (
     Zone,
     peer_options,
 )
-from nodes.cli.output import AsJson, Profile
+from nodes.cli.output import AsJson, LogFormat, LogLevel, Profile
 from nodes.settings import DEFAULT_PROFILE
 
 
@@ -43,11 +43,13 @@ def collector(
     state: State = "",
     insecure: Insecure = False,
     json: AsJson = False,
+    log_format: LogFormat = "text",
+    log_level: LogLevel = "warning",
 ) -> None:
     """Gather the traces of all peers that hand them over (traces.ship); prints its address."""
     from nodes.collector import Collector
     from nodes.peer_process import run
 
     told = (name, zone, overlay, seed, profile, config, sets, bind, advertise, keys, state)
-    options = peer_options(*told, insecure, json)
+    options = peer_options(*told, insecure, json, log_format, log_level)
     raise typer.Exit(run(options, lambda made: Collector(made, dir.expanduser())))

@@ -15,9 +15,9 @@ def main() -> None:
     """The entry point of the installed command."""
     try:
         _open_what_is_closed()
-        import logging
+        from overlay.logs import configure
 
-        logging.basicConfig(stream=sys.stderr, format="overlay: %(message)s", level=logging.WARNING)
+        configure()
         code = run(sys.argv[1:])
     except KeyboardInterrupt:
         print("overlay: interrupted", file=sys.stderr)

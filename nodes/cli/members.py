@@ -8,6 +8,7 @@ import typer
 from nodes.cli.asking import NodeName, ask_each, running, the_one
 from nodes.cli.output import AsJson, counted, print_json, print_table
 from nodes.control import ask, follow
+from nodes.whose_word import first_of_each_zone
 
 PATIENCE = 30.0  # s: delegates may just be replaced
 
@@ -88,14 +89,6 @@ def _tell(attributes: dict[str, Any], json: bool) -> None:
         print_json({"attributes": attributes})
     else:
         print(shown(attributes) or "no attributes are left")
-
-
-def first_of_each_zone(views: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """One view for each zone, of its first node: the others see the same, soon."""
-    found: dict[tuple[str, str], dict[str, Any]] = {}
-    for view in views:
-        found.setdefault((view["overlay"], view["zone"]), view)
-    return list(found.values())
 
 
 def value_of(text: str) -> str | int | float | bool:

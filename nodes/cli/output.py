@@ -18,6 +18,9 @@ Profile = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
+LogFormat = Annotated[str, typer.Option(help="How lines on stderr look: text, or json.")]
+LogLevel = Annotated[str, typer.Option(help="From which on: debug, info, warning, error.")]
+
 WIDE = 200  # columns when nobody looks: a pipe must not get wrapped words
 
 

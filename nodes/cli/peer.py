@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from nodes.cli.output import AsJson, Profile
+from nodes.cli.output import AsJson, LogFormat, LogLevel, Profile
 from nodes.peer_options import PeerOptions
 from nodes.settings import DEFAULT_PROFILE
 from nodes.spawning import peer_command, peer_environment
@@ -49,11 +49,22 @@ def peer(
         bool,
         typer.Option("--share-machine", help="Let others find this machine's CPUs, memory, load."),
     ] = False,
+    dashboard: Annotated[
+        str, typer.Option(help="HOST:PORT of a web page about it.", show_default="none")
+    ] = "",
+    dashboard_token: Annotated[
+        str, typer.Option(help="A file with the token of that page.", show_default="made up")
+    ] = "",
+    allow_actions: Annotated[
+        bool, typer.Option("--allow-actions", help="Let nodes leave and record, from that page.")
+    ] = False,
     supervisor: Annotated[
         bool,
         typer.Option("--supervisor", help="Look after zones instead of being a member of one."),
     ] = False,
     json: AsJson = False,
+    log_format: LogFormat = "text",
+    log_level: LogLevel = "warning",
 ) -> None:
     """Run a peer until it is stopped; its first line is its address."""
     options = PeerOptions(
@@ -73,8 +84,13 @@ def peer(
         trace=trace,
         trace_dir=trace_dir,
         share_machine=share_machine,
+        dashboard=dashboard,
+        dashboard_token=dashboard_token,
+        allow_actions=allow_actions,
         supervisor=supervisor,
         json=json,
+        log_format=log_format,
+        log_level=log_level,
     )
     # A fresh interpreter: what the command line needed to be parsed is 8 MB that a node does not.
     sys.stdout.flush()

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec import to_builtins
 
 from nodes.cli.completion import scenarios
 from nodes.cli.output import AsJson, complain, console, print_json, print_table
@@ -12,6 +13,8 @@ from overlay.errors import ConfigError
 from overlay.tracing import LEVEL_NAMES, Level
 
 if TYPE_CHECKING:
+    from nodes.scenarios.mobility_tour import Tour
+    from nodes.scenarios.registry import Entry
     from nodes.scenarios.running import RunResult
 
 
@@ -34,6 +37,12 @@ def sim(
     trace_level: Annotated[
         str, typer.Option(help="How much of them: delivery, messages or all.")
     ] = "all",
+    algorithm: Annotated[
+        str, typer.Option(help="Of the scenario `mobility`: how publishers move.")
+    ] = "",
+    handover: Annotated[
+        str, typer.Option(help="Of the scenario `mobility`: best-effort, sounded or lossless.")
+    ] = "",
     steps: Annotated[Path | None, typer.Option(help="Write every step, as JSON lines.")] = None,
     list_all: Annotated[bool, typer.Option("--list", help="List the scenarios.")] = False,
     json: AsJson = False,
@@ -53,6 +62,7 @@ def sim(
         raise typer.Exit(2)
     try:
         find(scenario)  # before anything is written
+        tour = _tour(scenario, algorithm, handover)
     except ConfigError as error:
         complain(error)
         raise typer.Exit(2) from None
@@ -64,7 +74,7 @@ def sim(
         raise typer.Exit(2)
     try:
         result = _run(
-            scenario,
+            scenario if tour is None else tour.entry(),
             seed,
             nodes,
             wire=wire,
@@ -77,15 +87,33 @@ def sim(
         complain(f"cannot write the traces to {trace}: {getattr(error, 'strerror', '') or error}")
         raise typer.Exit(1) from None
     if json:
-        print_json(result)
+        print_json(result if tour is None else {**to_builtins(result), "mobility": tour.report})
     else:
         _summarise(result)
+        if tour is not None and tour.report:
+            print_table(
+                ("", ""), [(k.replace("_", " "), _shown(v)) for k, v in tour.report.items()]
+            )
     if not result.passed:
         raise typer.Exit(1)
 
 
+def _tour(scenario: str, algorithm: str, handover: str) -> "Tour | None":
+    if scenario != "mobility":
+        if algorithm or handover:
+            raise ConfigError("--algorithm and --handover belong to the scenario mobility")
+        return None
+    from nodes.scenarios.mobility_tour import Tour
+
+    return Tour(algorithm or "delayed", handover or "lossless")
+
+
+def _shown(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else "" if value is None else str(value)
+
+
 def _run(
-    scenario: str,
+    scenario: "str | Entry",
     seed: int,
     nodes: int,
     *,
@@ -111,11 +139,12 @@ def _run(
                 raise typer.Exit(1) from None
         status = None
         if not quiet:
-            status = open_until_done.enter_context(console().status(scenario))
+            name = scenario if isinstance(scenario, str) else scenario.name
+            status = open_until_done.enter_context(console().status(name))
 
         def show(what: str, sim: Simulator) -> None:
             if status is not None:
-                status.update(f"{scenario} at {sim.now:.2f} s: waiting for {what}")
+                status.update(f"{name} at {sim.now:.2f} s: waiting for {what}")
 
         return run_scenario(
             scenario,

@@ -1,11 +1,10 @@
 """`overlay zones`: the zones of the overlay, who stands for them and who looks after them."""
 
-from typing import Any
-
 import typer
 
 from nodes.cli.asking import NodeName, ask_each
 from nodes.cli.output import AsJson, counted, print_json, print_table
+from nodes.whose_word import best_of_each_overlay
 
 
 def register(app: typer.Typer) -> None:
@@ -32,11 +31,3 @@ def zones(node: NodeName = None, json: AsJson = False) -> None:
         ]
         title = f"{counted(len(rows), 'zone')}, as {table['node']} sees them"
         print_table(("zone", "members", "delegates", "supervisors", "roles"), rows, title=title)
-
-
-def best_of_each_overlay(tables: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """One table for each overlay: a delegate's, which is first-hand, before a plain member's."""
-    found: dict[str, dict[str, Any]] = {}
-    for table in sorted(tables, key=lambda one: not one["delegate"]):
-        found.setdefault(table["overlay"], table)
-    return list(found.values())

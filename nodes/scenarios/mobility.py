@@ -253,3 +253,43 @@ def lossless(stage: Stage) -> Scenario:
             came = world.arrived().get(wanting, {}).get(f"{name}/p", [])
             wanted = [number for of, number in due[wanting] if of == f"{name}/p"]
             assert came == wanted, f"{wanting} of {name}: {came}, not {wanted}"
+
+
+@scenario("mobility-twice", nodes=6, both_worlds=False)
+def twice(stage: Stage) -> Scenario:
+    """Clients move while their old broker cannot hear them: they are at two brokers at once."""
+    world = world_of(stage, extra=2, handover=stage.rng.choice(("best-effort", "lossless")))
+    yield Pause(1.0)
+    wish(world)
+    yield Pause(0.5)
+    for _ in range(6):
+        mover = stage.rng.choice(list(world.of_client))
+        deaf = world.client_of.get(mover)
+        if deaf is not None:
+            stage.partition([[mover], [deaf]])
+        world.movein(mover, stage.rng.choice(world.brokers))
+        yield Pause(STEP * 2 * stage.rng.random())
+        stage.heal()
+    yield from quiet(world)
+
+
+@scenario("mobility-silent", nodes=4)
+def silent(stage: Stage) -> Scenario:
+    """The old broker is dead, then the new one never answers: what is held arrives in the end."""
+    world = world_of(stage, movers=0, reanchor=0.0)
+    world.start_mover("m0", "b1", algorithm=stage.rng.choice(ALGORITHMS), handover="lossless")
+    yield Pause(1.0)
+    world.advertise("m0", "p", EVERYTHING)
+    world.subscribe("b0", "s", EVERYTHING)
+    yield Pause(1.0)
+    world.crash("b3")
+    world.movein("m0", "b3")
+    sequences = [world.publish("m0", "p", {"x": turn, "y": 0}) for turn in range(5)]
+    unanswered = stage.protocol("m0", Mobility).counts
+    yield Until(lambda: unanswered.unanswered > 0, 3 * SWIFT.patience, "word of a silent broker")
+    assert not world.delivered, "published at a broker that is dead"
+    world.movein("m0", stage.rng.choice(("b0", "b1")))
+    sequences += [world.publish("m0", "p", {"x": turn, "y": 1}) for turn in range(5)]
+    yield Until(lambda: len(world.delivered) >= 10, 3 * SWIFT.patience, "ten deliveries")
+    yield Pause(1.0)
+    assert [one.sequence for one in world.delivered] == sequences, "lost, doubled or out of order"

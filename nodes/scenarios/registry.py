@@ -16,7 +16,7 @@ from overlay.sim import NetworkModel, Rule
 NOT_SCENARIOS = (
     *("campaign", "registry", "running", "topic_history", "topic_world"),
     *("dht_world", "dht_federation", "content_world", "resources_world", "resources_oracle"),
-    "mobility_world",
+    *("mobility_world", "away_world"),
 )
 
 

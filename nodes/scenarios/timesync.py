@@ -195,8 +195,8 @@ def bad_network(stage: Stage) -> Scenario:
     for second in range(30):
         yield Pause(1.0)
         clocks.check_bounds()
-        # The first samples are few, and may all be bad (seed 7: 47 ms, seed 128: 32 ms).
-        assert clocks.spread() <= (10 if second < 10 else 6) * CLOSE, clocks.spread()
+        # The first samples are few, and may all be bad (seed 7: six of seven held back).
+        assert clocks.spread() <= (10 if second < 10 else 4) * CLOSE, clocks.spread()
     assert sum(clocks.machine(name).counts.late for name in clocks.honest) > 0
 
 

@@ -15,6 +15,7 @@ from nodes.scenarios.zones import ZONES
 from overlay.scenario import Pause, Scenario, Stage, Until
 
 FLUSHED = 4.0  # s: less than an offer to somebody dead takes to fail
+CLOSED = 2.0  # s: nobody is left whom to wait for
 
 # -- who dies -------------------------------------------------------------------------------------
 
@@ -164,6 +165,32 @@ def flush_after_crash(stage: Stage) -> Scenario:
     out = room.publishers[stream]
     yield Until(lambda: out.all_settled, within=FLUSHED, what="all acknowledgements")
     yield from until_quiet(room)
+
+
+@scenario("topics-flush-after-close", nodes=9, both_worlds=False)
+def flush_after_close(stage: Stage) -> Scenario:
+    """A gateway dies, and subscribers close once they have all: who flushes waits for nobody."""
+    room = Newsroom(stage)
+    yield from room.start()
+    stream = everywhere(room)
+    yield room.connected(stream)
+    yield from stream_on(room, stream, 10)
+    victim = room.gateway(stage.rng.choice(ZONES))
+    if victim != "a0":
+        room.crash(victim)
+    yield from stream_on(room, stream, stage.rng.randint(20, 60))
+    out = room.publishers[stream]
+    last = out.next_number - 1
+
+    def all_left() -> bool:
+        for name, reader in list(room.readers.items()):
+            if reader.reading(stream).numbers[-1:] == [last]:
+                room.unsubscribe(name)
+        return not room.readers
+
+    yield Until(all_left, within=DELIVERY, what="all messages")
+    yield Until(lambda: out.all_settled, within=CLOSED, what="all acknowledgements")
+    room.history.check(gaps_allowed=False)
 
 
 @scenario("topics-home-crash", nodes=9)

@@ -18,6 +18,7 @@ import trio
 from trio import socket
 
 from overlay.errors import RemoteProtocolError
+from overlay.logs import about
 from overlay.net.addresses import parse_endpoint
 
 log = logging.getLogger("overlay.net")
@@ -130,13 +131,23 @@ class NtpClient:
                 answer = await self._ask(server)
             except KissOfDeath as kiss:
                 self.counts["ntp kisses of death"] += 1
-                log.warning("NTP server %s says %s: asking it less", server, kiss)
+                log.warning(
+                    "NTP server %s says %s: asking it less",
+                    server,
+                    kiss,
+                    extra=about("ntp-refused", "time", server=server),
+                )
                 pause = PATIENT
                 self._missed(server)
             except (OSError, RemoteProtocolError) as error:
                 self.counts["ntp failures"] += 1
                 if not complained:
-                    log.warning("NTP server %s: %s", server, error)
+                    log.warning(
+                        "NTP server %s: %s",
+                        server,
+                        error,
+                        extra=about("ntp-silent", "time", server=server),
+                    )
                 complained = True
                 self._missed(server)
             else:

@@ -6,6 +6,7 @@ import logging
 from collections import Counter, OrderedDict
 
 from overlay.errors import RemoteProtocolError
+from overlay.logs import about
 
 log = logging.getLogger("overlay.refusals")
 
@@ -55,7 +56,9 @@ class Refusals:
             self._unsaid = 0
         level = logging.INFO if error.reason in HARMLESS else logging.WARNING
         sender = _plain(who) or "an unknown sender"
-        log.log(level, "refused from %s: %s%s", sender, _plain(error), more)
+        protocol = error.protocol or "net"
+        told = about("refused", protocol, peer=_plain(who), reason=error.reason, others=silent)
+        log.log(level, "refused from %s: %s%s", sender, _plain(error), more, extra=told)
 
 
 def _plain(text: object) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from overlay.errors import LocalProtocolError, RemoteProtocolError, SecurityError
 from overlay.ids import NodeId, check_name
+from overlay.logs import about
 from overlay.security.identity import Identity
 from overlay.security.interface import OpensDatagrams, SignsDatagrams
 
@@ -78,7 +79,7 @@ class CertifiedTrust:
             self._verifier.reload_revocations(newest_revocations(self._credentials))
         except SecurityError as error:  # being copied, or damaged: the last good one stays
             if str(error) != self._complaint:
-                log.warning("%s", error)
+                log.warning("%s", error, extra=about("revocations-unread", "net"))
             self._complaint = str(error)
         else:
             self._complaint = ""

@@ -8,6 +8,7 @@ import struct
 from collections import Counter
 from collections.abc import Callable
 
+from overlay.logs import about
 from overlay.net.addresses import Endpoint, is_loopback, is_wildcard
 from overlay.net.groups import Copies, Membership, sender_of
 from overlay.net.interfaces import LOOPBACK, Interfaces, index_of_ipv6
@@ -125,7 +126,13 @@ class Datagrams:
             if opened is not None:
                 opened.close()
             self.counts["groups not joined"] += 1
-            log.warning("group %s port %d: %s", group.host, group.port, error.strerror)
+            log.warning(
+                "group %s port %d: %s",
+                group.host,
+                group.port,
+                error.strerror,
+                extra=about("group-not-joined", "net", group=group.host, port=group.port),
+            )
             return
         joined.join(self._listening())
         self._groups[group] = joined

@@ -35,7 +35,7 @@ _PURPOSE = b"zmq-overlay datagram 1\0"  # the key signs nothing else that starts
 _STAMP = struct.Struct("!Q")
 _LENGTH = struct.Struct("!H")
 _FINGERPRINT = 32
-_SIGNATURE = 64
+SIGNATURE = 64
 _MICROSECONDS = 1_000_000
 
 
@@ -75,7 +75,7 @@ class DatagramSigner:
             flags |= SEALED
             body = seal(body, seal_for.curve_key, self._domain + self._fingerprint)
         head = bytes((MAGIC, VERSION << 4 | flags)) + sender + _STAMP.pack(self._next_stamp(now))
-        size = len(head) + len(body) + _SIGNATURE
+        size = len(head) + len(body) + SIGNATURE
         if size > self._settings.max_bytes:
             raise LocalProtocolError(
                 f"a datagram of {size} bytes: at most {self._settings.max_bytes}, use a link"
@@ -111,7 +111,7 @@ class DatagramVerifier:
 
     def open(self, data: bytes, now: float) -> tuple[Identity, bytes]:
         """Return who sent it and the body; RemoteProtocolError says why it is not believed."""
-        flags, sender, stamp, body_at = self._read_head(data)
+        flags, sender, stamp, body_at = read_head(data, self._settings.max_bytes)
         here = int(now * _MICROSECONDS)
         if abs(here - stamp) > self._skew:
             raise _stale(stamp - here)
@@ -129,7 +129,7 @@ class DatagramVerifier:
             raise RemoteProtocolError("datagram-stale", f"{identity.name!a}, overtaken by many")
         try:
             Ed25519PublicKey.from_public_bytes(identity.signing_key).verify(
-                data[-_SIGNATURE:], self._domain + data[:-_SIGNATURE]
+                data[-SIGNATURE:], self._domain + data[:-SIGNATURE]
             )
         except InvalidSignature as error:
             raise RemoteProtocolError("datagram-forged", f"in the name of {identity.name!a}") from (
@@ -137,37 +137,38 @@ class DatagramVerifier:
             )
         # Only now: a forgery must not use up a stamp of the one it imitates.
         self.replays.accept(identity.fingerprint, stamp, here - self._skew)
-        body = data[body_at:-_SIGNATURE]
+        body = data[body_at:-SIGNATURE]
         if flags & SEALED:
             if self._curve_secret is None:
                 raise RemoteProtocolError("sealed-unreadable", "this node opens no sealed bodies")
             body = unseal(body, self._curve_secret, self._domain + identity.fingerprint)
         return identity, body
 
-    def _read_head(self, data: bytes) -> tuple[int, bytes, int, int]:
-        """Return flags, fingerprint or certificate, stamp, and where the body starts."""
-        size = len(data)
-        if size > self._settings.max_bytes:
-            raise _malformed(f"{size} bytes, at most {self._settings.max_bytes}")
-        if data[:1] == bytes((PLAIN_MAGIC,)):
-            raise RemoteProtocolError("datagram-wrong-overlay", "it is insecure, and ours is not")
-        if size < 2 + _LENGTH.size + _STAMP.size + _SIGNATURE:
-            raise _malformed(f"{size} bytes")
-        if data[0] != MAGIC or data[1] >> 4 != VERSION or data[1] & 0xF & ~_FLAGS:
-            raise _malformed(f"starts with {data[:2].hex()}")
-        flags = data[1] & _FLAGS
-        if flags & WITH_CERTIFICATE:
-            (length,) = _LENGTH.unpack_from(data, 2)
-            if length > MAX_CERTIFICATE:
-                raise _malformed(f"a certificate of {length} bytes")
-            start = 2 + _LENGTH.size
-        else:
-            start, length = 2, _FINGERPRINT
-        end = start + length
-        if end + _STAMP.size + _SIGNATURE > size:
-            raise _malformed("cut off")
-        (stamp,) = _STAMP.unpack_from(data, end)
-        return flags, data[start:end], stamp, end + _STAMP.size
+
+def read_head(data: bytes, max_bytes: int) -> tuple[int, bytes, int, int]:
+    """Return flags, fingerprint or certificate, stamp, and where the body starts: all unproven."""
+    size = len(data)
+    if size > max_bytes:
+        raise _malformed(f"{size} bytes, at most {max_bytes}")
+    if data[:1] == bytes((PLAIN_MAGIC,)):
+        raise RemoteProtocolError("datagram-wrong-overlay", "it is insecure, and ours is not")
+    if size < 2 + _LENGTH.size + _STAMP.size + SIGNATURE:
+        raise _malformed(f"{size} bytes")
+    if data[0] != MAGIC or data[1] >> 4 != VERSION or data[1] & 0xF & ~_FLAGS:
+        raise _malformed(f"starts with {data[:2].hex()}")
+    flags = data[1] & _FLAGS
+    if flags & WITH_CERTIFICATE:
+        (length,) = _LENGTH.unpack_from(data, 2)
+        if length > MAX_CERTIFICATE:
+            raise _malformed(f"a certificate of {length} bytes")
+        start = 2 + _LENGTH.size
+    else:
+        start, length = 2, _FINGERPRINT
+    end = start + length
+    if end + _STAMP.size + SIGNATURE > size:
+        raise _malformed("cut off")
+    (stamp,) = _STAMP.unpack_from(data, end)
+    return flags, data[start:end], stamp, end + _STAMP.size
 
 
 def _malformed(detail: str) -> RemoteProtocolError:

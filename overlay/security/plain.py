@@ -58,19 +58,25 @@ class PlainVerifier:
             raise _malformed(f"{len(data)} bytes, at most {self._max_bytes}")
         if data[:1] == SIGNED_MAGIC:
             raise RemoteProtocolError("datagram-wrong-overlay", "it is secure, and ours is not")
-        if data[:2] != bytes((PLAIN_MAGIC, PLAIN_VERSION)):
-            raise _malformed(f"starts with {data[:2].hex()}: no insecure node sent it")
-        overlay, at = _read_word(data, 2)
-        name, at = _read_word(data, at)
-        if len(data) < at + _LENGTH.size:
-            raise _malformed("cut off")
-        (length,) = _LENGTH.unpack_from(data, at)
-        body = data[at + _LENGTH.size :]
-        if len(body) != length:
-            raise _malformed(f"a body of {len(body)} bytes that should have {length}")
+        overlay, name, body = read_plain(data)
         if overlay != self._overlay:
             raise RemoteProtocolError("datagram-wrong-overlay", f"{overlay!a}")
         return claimed_identity(name, overlay), body
+
+
+def read_plain(data: bytes) -> tuple[str, NodeId, bytes]:
+    """The overlay and the name that are claimed, and the body."""
+    if data[:2] != bytes((PLAIN_MAGIC, PLAIN_VERSION)):
+        raise _malformed(f"starts with {data[:2].hex()}: no insecure node sent it")
+    overlay, at = _read_word(data, 2)
+    name, at = _read_word(data, at)
+    if len(data) < at + _LENGTH.size:
+        raise _malformed("cut off")
+    (length,) = _LENGTH.unpack_from(data, at)
+    body = data[at + _LENGTH.size :]
+    if len(body) != length:
+        raise _malformed(f"a body of {len(body)} bytes that should have {length}")
+    return overlay, name, body
 
 
 def claimed_identity(name: NodeId, overlay: str) -> Identity:

@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from overlay.logs import about
 from overlay.traces.columns import record_batch
 from overlay.traces.config import TraceSettings
 from overlay.traces.rows import RowBuffer
@@ -39,6 +40,7 @@ class RecorderStatus(msgspec.Struct, frozen=True):
     files: int  # finished in this life
     removed: int  # files, for want of `traces.disk_bytes`
     failure: str  # why tracing ended
+    rotating: bool  # a file that was asked for is not finished yet
 
 
 class Recorder:
@@ -63,7 +65,7 @@ class Recorder:
         self._on_failure = on_failure  # on the recorder's thread
         self.ready = Event()  # it writes: pyarrow is loaded, and earlier files are finished
         self._stop = Event()
-        self._finish = False
+        self._rotations_wanted = self._rotations_done = 0
         self._thread = Thread(target=self._run, name="overlay-traces", daemon=True)
 
     def start(self) -> None:
@@ -78,8 +80,8 @@ class Recorder:
         self._thread.join(timeout)
 
     def rotate_soon(self) -> None:
-        """Have the file finished now: nothing more comes for a while."""
-        self._finish = True
+        """Have the file finished now; `status.rotating` until it is."""
+        self._rotations_wanted += 1
         self._wake.set()
 
     @property
@@ -96,6 +98,7 @@ class Recorder:
             files=writer.finished,
             removed=writer.removed,
             failure=self.failure,
+            rotating=not self.failure and self._rotations_wanted != self._rotations_done,
         )
 
     def _run(self) -> None:
@@ -110,9 +113,10 @@ class Recorder:
                 self._wake.wait(self._settings.flush_every)
                 self._wake.clear()
                 self._write()
-                if self._writer.is_due or self._finish:
-                    self._finish = False
+                wanted = self._rotations_wanted
+                if self._writer.is_due or wanted != self._rotations_done:
                     self._rotate()
+                    self._rotations_done = wanted
             self._write()
             self._rotate()
         except Exception as error:  # noqa: BLE001 - whatever it is, the node must go on
@@ -137,7 +141,11 @@ class Recorder:
     def _fail(self, error: Exception) -> None:
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         self.failure = f"{self._writer.folder}: {reason}"
-        log.error("tracing ends, the node goes on: %s", self.failure)
+        log.error(
+            "tracing ends, the node goes on: %s",
+            self.failure,
+            extra=about("tracing-ended", "traces"),
+        )
         self._writer.abandon()
         self._on_failure(self.failure)
         self.buffer.clear()

@@ -11,6 +11,7 @@ import msgspec
 
 from overlay.errors import LocalProtocolError
 from overlay.limits import Limits
+from overlay.logs import about
 from overlay.protocol import Message, Scope
 from overlay.wire.frames import SCOPE_CHARACTERS, VERSION
 from overlay.wire.sizes import HEAD_BYTES, INDEX_BYTES, Encoded, Sizes, section_bytes
@@ -271,7 +272,13 @@ class BatchWriter:
                     self._encoder.encode(msg)
                 except UNENCODABLE as error:
                     self.dropped += 1
-                    log.error("a %s cannot be encoded: %s", type(msg).__name__, error)
+                    kind = type(msg).__name__
+                    log.error(
+                        "a %s cannot be encoded: %s",
+                        kind,
+                        error,
+                        extra=about("not-encoded", "wire", kind=kind),
+                    )
                 else:
                     good.append(msg)
                     if place in payloads:

@@ -40,8 +40,9 @@ one for which nobody (more) will be found there: after acceptances it only ends 
 EXHAUSTIVE_REPLY (`replies = 0`) and T_r (`replies`) say how many acceptances a broker hands on.
 
 **Time.** A request says how long its receiver may take. A child gets `child_share` of what is
-left, the leader `leader_share`; who is silent for longer is taken to have rejected. So a request
-has ended everywhere when its client's time is over, and the client tells what was not found.
+left, and `last_share` if nobody could be asked after it, as the leader does; who is silent for
+longer is taken to have rejected. So a request has ended everywhere when its client's time is over,
+and the client tells what was not found.
 
 **Reliable requests** are acknowledged once they are on the receiver's disk, sent again until then,
 and taken up by a broker that restarts; responses are acknowledged and sent again as well. Nobody

@@ -26,6 +26,7 @@ LOST = "lost"  # nothing was heard of the leader
 UNKNOWN = "unknown here"  # a leader's word to who is not in its table: log in again
 MOST_OTHERS = 32  # leaders to turn to; those told last are kept
 LOGIN_TRIES = 3  # within `login_within`: one may be lost
+MOVED = "moved"  # to another leader: what it was asked it still answers
 CYCLE = "that would close a cycle of leaders"
 
 
@@ -179,8 +180,8 @@ class Attachment:
             return
         old = core.leader
         if old and old != src:
-            core.effects.send(old, LogOut("moved"))
-            self._forget_leader("moved", now)
+            core.effects.send(old, LogOut(MOVED))
+            self._forget_leader(MOVED, now)
         self._stop_seeking()
         self._said.clear()
         core.leader = src

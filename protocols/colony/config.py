@@ -70,8 +70,8 @@ class ColonySettings(Settings, frozen=True, kw_only=True):
     child_share: Annotated[
         float, bounded("share", 0.05, 0.95, "of what is left that a child may take, silent or not")
     ] = 0.5
-    leader_share: Annotated[
-        float, bounded("share", 0.05, 0.95, "that the leader may take: it is the last to be asked")
+    last_share: Annotated[
+        float, bounded("share", 0.05, 0.95, "that the last to be asked may take, as a leader is")
     ] = 0.9
     least: Annotated[
         float, bounded("s", 0.0, 60, "of time below which nobody is asked any more: two hops")

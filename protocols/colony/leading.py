@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 
 from overlay.ids import NodeId
-from protocols.colony.attaching import CYCLE, UNKNOWN
+from protocols.colony.attaching import CYCLE, MOVED, UNKNOWN
 from protocols.colony.core import Core
 from protocols.colony.events import IndividualLoggedIn, IndividualLoggedOut
 from protocols.colony.messages import (
@@ -141,7 +141,8 @@ class Registry:
             return
         core.counts.logged_out += 1
         core.effects.emit(IndividualLoggedOut(name, reason))
-        self.on_gone(child, now)
+        if reason != MOVED:
+            self.on_gone(child, now)
 
     # -- signs of life ----------------------------------------------------------------------------
 

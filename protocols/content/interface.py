@@ -134,6 +134,7 @@ class Branch(NamedTuple):
     peer: NodeId
     tree: EntryId  # the cover whose tree they follow there; empty: their own
     epoch: int  # of that tree
+    turns: int  # how often its part of it began or ended: what was known before is old
 
 
 class MobileRouting(Protocol):
@@ -194,6 +195,9 @@ class MobileContent(ContentView, Protocol):
 
     def next_epoch(self, now: float) -> int:
         """An epoch for the next `attach`."""
+
+    def stand_alone(self) -> None:
+        """Let every advertisement from now on have a tree of its own, that no cover moves."""
 
     def rooted(self, entry: EntryId, epoch: int) -> None:
         """The tree of this client's own advertisement is that of this epoch by now."""

@@ -256,6 +256,10 @@ class Content(OverlayProtocol):
         """An epoch for the next `attach`, to be told to a broker in advance."""
         return self._own.epochs.next(now)
 
+    def stand_alone(self) -> None:
+        """See MobileContent."""
+        self._own.alone = True
+
     def rooted(self, entry: EntryId, epoch: int) -> None:
         """See MobileContent."""
         self._own.rooted(entry, epoch)

@@ -103,7 +103,9 @@ class Moving:
             if peer != src and hop.is_up and hop.role == BROKER:
                 one = self._router.tree_to(peer, by)
                 if one is not None:
-                    found.append(Branch(peer, "" if one.id == entry else one.id, one.epoch))
+                    turns = self._router.turns(one.id, peer)
+                    tree = "" if one.id == entry else one.id
+                    found.append(Branch(peer, tree, one.epoch, turns))
         return found
 
     def hangs_on(self, entry: EntryId, tree: EntryId, src: NodeId) -> bool:

@@ -61,6 +61,7 @@ class OwnEntries:
         self._advertised: dict[EntryId, OwnAdvertisement] = {}
         self._subscribed: dict[EntryId, None] = {}
         self.epochs = Epochs(effects)
+        self.alone = False  # nothing covers what is advertised here, and it covers nothing
 
     def advertise(
         self, name: str, constraint: Constraint, model: str, whole: bool, note: bytes, now: float
@@ -75,7 +76,7 @@ class OwnEntries:
             raise LocalProtocolError(
                 f"{most} advertisements: withdraw some, or raise content.client_advertisements"
             )
-        said = (constraint, model, whole, note)
+        said = (constraint, model, whole or self.alone, note)
         if before is not None and before.offer[2:6] == said:
             return before.offer
         offer = Advertised(entry, self.epochs.next(now), *said, self._me)

@@ -53,6 +53,7 @@ class Router:
         self.readers: dict[NodeId, Reader] = {}
         self.grafts = Grafts(me, self.srt)
         self._covers = AdvertisementCovers(self.srt)
+        self._turns: dict[EntryId, dict[NodeId, int]] = {}  # how often a neighbour's part changed
         self._turned: dict[EntryId, tuple[NodeId, ...]] = {}  # where not the last hop alone counts
 
     # -- readers --------------------------------------------------------------------------------
@@ -74,9 +75,10 @@ class Router:
 
     def offer(self, offer: Advertised) -> None:
         """A hop offers an advertisement (figure 2, with the path in place of the sender)."""
-        had = offer.hop in self.srt.offers(offer.id)
+        before = self.srt.offers(offer.id).get(offer.hop)
         self.srt.put(offer)
-        self._choose_again(offer.id, offer.hop, other_way=not had)
+        is_other = before is None or before.epoch != offer.epoch
+        self._choose_again(offer.id, offer.hop, other_way=is_other)
 
     def retract(self, entry: EntryId, hop: NodeId) -> None:
         """A hop does not offer it any more."""
@@ -92,6 +94,7 @@ class Router:
             if after is not None:
                 self._regraft(after)
                 if other_way:
+                    self._turn(entry, hop)
                     self._ways_changed(after, hop)
             return
         retold: dict[EntryId, None] = {entry: None}
@@ -171,7 +174,7 @@ class Router:
         cover = self._covers.cover_of(one.id)
         if cover is not None and self._leads_elsewhere(peer, cover):
             one = cover
-        return None if peer in self.srt.offers(one.id) else one
+        return None if self.srt.has_way(one, peer) else one
 
     # -- grafts ---------------------------------------------------------------------------------
 
@@ -204,8 +207,8 @@ class Router:
             line = self.grafts.line(peer, one, covers=covers)
             if line is None:
                 reader.ledger.strike(Key(ADVERTISEMENT, entry, graft=True))
-            else:
-                reader.ledger.put(written(line))
+            elif reader.ledger.put(written(line)):
+                self._turn(entry, peer)
         before = self._turned.pop(entry, None)
         after = self.grafts.towards(one)
         if is_used:
@@ -216,9 +219,18 @@ class Router:
 
     def _ungraft_all(self, entry: EntryId) -> None:
         """An advertisement is not known any more."""
+        self._turns.pop(entry, None)
         if self._turned.pop(entry, None) is not None:
             for reader in self.readers.values():
                 reader.ledger.strike(Key(ADVERTISEMENT, entry, graft=True))
+
+    def _turn(self, entry: EntryId, peer: NodeId) -> None:
+        turns = self._turns.setdefault(entry, {})
+        turns[peer] = turns.get(peer, 0) + 1
+
+    def turns(self, entry: EntryId, peer: NodeId) -> int:
+        """How often a neighbour began or ceased to have its part of that tree."""
+        return self._turns.get(entry, {}).get(peer, 0)
 
     def towards(self, one: Advertised) -> tuple[NodeId, ...]:
         """The hops to which subscriptions go that want it: the last one, unless it was grafted."""
@@ -276,9 +288,9 @@ class Router:
 
     def _comes_that_way(self, entry: EntryId, one: Advertised, to: NodeId) -> bool:
         """Whether the subscription came from behind this broker, as that source sees it."""
-        offers = self.srt.offers(one.id)
         return any(
-            hop != to and (hop not in self.readers or hop not in offers or hop == one.hop)
+            hop != to
+            and (hop not in self.readers or hop == one.hop or not self.srt.has_way(one, hop))
             for hop in self.prt.rows(entry)
         )
 

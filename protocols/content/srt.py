@@ -51,6 +51,11 @@ class Srt:
         """What each hop says of it; also who offers a way through this broker."""
         return self._offers.get(entry, _NOBODY)
 
+    def has_way(self, one: Advertised, hop: NodeId) -> bool:
+        """Whether a hop has a way of its own to that publisher; an older epoch's is none."""
+        offer = self.offers(one.id).get(hop)
+        return offer is not None and offer.epoch >= one.epoch
+
     def all_offers(self) -> Iterator[Advertised]:
         """Everything that any hop says."""
         return (offer for offers in self._offers.values() for offer in offers.values())

@@ -151,7 +151,7 @@ class Gatekeeper:
             party = stake.party
             if party is None or party.gateway == core.me:
                 continue
-            if party.zone == core.zone and core.base is not None and party.gateway in core.base:
+            if party.zone == core.zone and self._is_fellow(party.gateway):
                 continue  # a gateway that takes over from this one, or the other way round
             key = key_for(topic, party.gateway)
             certain = not self._reader.is_doubted(Book.ROSTERS, owner_of(holder), key)
@@ -169,6 +169,14 @@ class Gatekeeper:
         else:
             self._remote.pop(topic, None)
         return changed
+
+    def _is_fellow(self, name: NodeId) -> bool:
+        """Whether it is in this zone, or said that it leaves it: else it is in another part."""
+        base = self._core.base
+        if base is None or name in base:
+            return base is not None
+        record = base.record(name)
+        return record is not None and record.left
 
     def _meet(self, party: Party) -> None:
         core = self._core

@@ -22,6 +22,7 @@ from protocols.mobility.sounding import Sounding
 from protocols.mobility.standing import Standing
 
 ARRIVE = "arrive"  # and a client: somebody has not answered
+TRANSIT = "transit"  # and a client that left before it was handed over
 ANCHOR = "anchor"  # and a client: it has stayed, and its trees may be rooted here
 
 
@@ -64,6 +65,7 @@ class Arriving:
         self._leaving = leaving
         self._proxies = proxies
         self._arrivals: dict[NodeId, Arrival] = {}
+        self._transits: dict[NodeId, Arrival] = {}
 
     def __len__(self) -> int:
         return len(self._arrivals)
@@ -77,6 +79,9 @@ class Arriving:
                 self._tell_ready(client, arrival)
             else:
                 self._proceed(client, arrival, now)
+            return
+        if arrival is None and len(self._arrivals) >= self._config.max_arrivals:
+            self._counts.not_taken += 1
             return
         arrival = self._arrivals[client] = Arrival(msg, now + self._config.patience)
         self._effects.emit(ClientMovedIn(client, msg.previous))
@@ -93,6 +98,10 @@ class Arriving:
 
     def handed_over(self, msg: HandedOver, now: float) -> None:
         """Nothing is under way at the previous broker."""
+        transit = self._transits.get(msg.client)
+        if transit is not None and transit.move.number == msg.number:
+            self._passed(msg.client, now)
+            return
         arrival = self._arrivals.get(msg.client)
         if arrival is None or arrival.move.number != msg.number:
             self._counts.strays += 1
@@ -100,9 +109,39 @@ class Arriving:
         arrival.is_handed_over = True
         self._proceed(msg.client, arrival, now)
 
+    def passes(self, client: NodeId, now: float) -> bool:
+        """Whether a client leaves before it was handed over: who asks for it must wait for that."""
+        arrival = self._arrivals.get(client)
+        if arrival is None or arrival.is_handed_over or arrival.move.previous == self._me:
+            return False
+        self._transits[client] = arrival
+        self._effects.set_timer((TRANSIT, client), now + self._config.retry)
+        return True
+
+    def ask_for_transit(self, client: NodeId, now: float) -> None:
+        """The broker before the last one has not answered."""
+        transit = self._transits.get(client)
+        if transit is None:
+            return
+        if now >= transit.deadline:
+            self._counts.not_handed_over += 1
+            self._passed(client, now)
+        else:
+            self._ask(client, transit.move)
+            self._effects.set_timer((TRANSIT, client), now + self._config.retry)
+
+    def _passed(self, client: NodeId, now: float) -> None:
+        del self._transits[client]
+        self._effects.cancel_timer((TRANSIT, client))
+        self._leaving.passed(client, now)
+        arrival = self._arrivals.get(client)
+        if arrival is not None:
+            self._proceed(client, arrival, now)
+
     def told(self, client: NodeId, now: float) -> None:
         """A client's ledger was read."""
-        self._standing.came(client, now)
+        if self._leaving.is_flushed(client):
+            self._standing.came(client, now)
         self._proxies.renew(client, now)
         if self._config.reanchor:
             self._effects.set_timer((ANCHOR, client), now + self._config.reanchor)
@@ -114,6 +153,13 @@ class Arriving:
         """It has been here for long: its trees are built anew from here, unless it has proxies."""
         if client in self._content.clients() and not self._proxies.of(client):
             self._content.moving.anchor(client)
+
+    def chose(self, client: NodeId, proxies: tuple[NodeId, ...]) -> None:
+        """A client at its first broker has these proxies."""
+        arrival = self._arrivals.get(client)
+        if arrival is not None and arrival.is_ready:
+            number = arrival.move.number
+            self._effects.send(client, TreeReady(number, True, proxies=proxies, stands=False))
 
     def rooted(self, one: Advertised) -> None:
         """A tree begins here: its publisher must know, or it would use an older one some day."""
@@ -161,6 +207,8 @@ class Arriving:
                 return
             arrival.is_handed_over = True
         self._content.moving.admit(client)
+        if self._leaving.is_flushed(client):
+            self._standing.came(client, now)
         if arrival.sounding >= 0 or not self._content.moving.has_read(
             client, move.series, move.stamp
         ):

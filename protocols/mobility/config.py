@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, TypeAlias
 
-from overlay.config import Settings, because, bounded, sized
+from overlay.config import because, bounded, sized
 from overlay.ids import NodeId
+from protocols.mobility.keeping_config import KeepingSettings
 
 Names: TypeAlias = tuple[NodeId, ...]
 
 
-class MobilitySettings(Settings, frozen=True, kw_only=True):
-    """How a publisher moves, and how long brokers keep what it left."""
+class MobilitySettings(KeepingSettings, frozen=True, kw_only=True):
+    """How a publisher moves, how long brokers keep what it left, and what they keep for others."""
 
     algorithm: Annotated[
         Literal["standard", "prefetching", "proxy", "delayed", "prefetching+delayed"],
@@ -31,6 +32,14 @@ class MobilitySettings(Settings, frozen=True, kw_only=True):
     proxy_count: Annotated[
         int, bounded("brokers", 0, 16, "chosen when no proxies are named, the first among them")
     ] = 5
+
+    follow_nearest: Annotated[
+        bool,
+        because("of this client: move to a clearly nearer broker; see discovery.move_share"),
+    ] = False
+    stay: Annotated[
+        float, bounded("s", 0, 86_400, "at a broker before a nearer one is followed: moves cost")
+    ] = 10.0
 
     # -- time -----------------------------------------------------------------------------------
     teardown: Annotated[
@@ -60,6 +69,9 @@ class MobilitySettings(Settings, frozen=True, kw_only=True):
     ] = 10_000
     max_standing: Annotated[
         int, bounded("advertisements", 0, 1_000_000, "that a broker makes for absent clients")
+    ] = 10_000
+    max_arrivals: Annotated[
+        int, bounded("clients", 1, 1_000_000, "that moved in at a broker and are there, or not yet")
     ] = 10_000
     max_waves: Annotated[
         int, bounded("waves", 1, 1_000_000, "of questions that pass a broker at the same time")

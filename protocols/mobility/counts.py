@@ -4,7 +4,7 @@ import msgspec
 
 
 class MobilityCounts(msgspec.Struct):
-    """Since the start; messages sent are counted by kind, for the cost of moving."""
+    """Since the start."""
 
     moveouts: int = 0  # of this client
     moveins: int = 0  # of this client
@@ -15,9 +15,9 @@ class MobilityCounts(msgspec.Struct):
     not_stood_in: int = 0  # that `max_standing` refused
     handed_over: int = 0  # clients that another broker took over
     not_handed_over: int = 0  # clients whose previous broker did not answer
+    not_taken: int = 0  # clients that `max_arrivals` refused
     expelled: int = 0  # clients that had moved without a word
     waves: int = 0  # questions that began here or passed
     not_sounded: int = 0  # questions that `max_waves` refused
     unread: int = 0  # questions and answers ahead of the ledger: they come again
     strays: int = 0  # messages that fit nothing
-    sent: dict[str, int] = {}

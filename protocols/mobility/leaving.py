@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from overlay.ids import NodeId
 from overlay.protocol import Effects
 from protocols.content.interface import Advertised, EntryId, MobileContent
@@ -9,6 +11,7 @@ from protocols.mobility.config import MobilitySettings
 from protocols.mobility.counts import MobilityCounts
 from protocols.mobility.events import ClientMovedOut
 from protocols.mobility.messages import (
+    GRAFTING,
     KEEPING,
     MAX_ENTRIES,
     Entry,
@@ -67,6 +70,7 @@ class Leaving:
         self._standing = standing
         self._sounding = sounding
         self._leavers: dict[NodeId, Leaver] = {}
+        self.passes: Callable[[NodeId, float], bool] = lambda client, now: False
 
     def is_flushed(self, client: NodeId) -> bool:
         """Whether nothing that it published here is under way."""
@@ -74,12 +78,12 @@ class Leaving:
 
     def moved_out(self, client: NodeId, msg: MoveOut, now: float) -> None:
         """A client says that it leaves."""
-        if client not in self._content.clients() or (
-            client in self._leavers and self._leavers[client].flushing
-        ):
+        if client not in self._content.clients():
             self._counts.strays += 1
             return
         self._effects.emit(ClientMovedOut(client))
+        if client in self._leavers and self._leavers[client].flushing:
+            return  # it came back and left again, and was not let in meanwhile
         offers = self._content.moving.offers_of(client)
         before = self._leavers.pop(client, None)
         leaver = Leaver()
@@ -91,37 +95,44 @@ class Leaving:
             entries = entries_of(self._content, offers, graft=graft)
             stand_in = StandIn(client, msg.epoch, lease, entries)
             leaver.told = (msg.predicted, stand_in)
-        is_lossless = msg.handing == "lossless"
-        if msg.algorithm in KEEPING:
-            self._standing.keep(client, "kept", self._config.teardown, now)
-        elif msg.algorithm == "proxy":
-            self._standing.keep(client, "kept", 0.0, now)
-        elif is_lossless:
-            self._standing.keep(client, "kept", 2 * self._config.patience, now)
-        if is_lossless and offers:
+        if self.passes(client, now):  # nothing was published here, but elsewhere before
             self._leavers[client] = leaver
-            leaver.flushing = len(offers)
-            drop = msg.algorithm in ("standard", "prefetching")
+            leaver.flushing = 1
+            return
+        seconds = self._config.teardown if msg.algorithm in KEEPING else 0.0
+        is_lossless = msg.handing == "lossless" and bool(offers)
+        if is_lossless:  # whatever the algorithm: publications are under way on these trees
+            self._standing.keep(client, "kept", 2 * self._config.patience, now)
+        elif msg.algorithm in GRAFTING:
+            self._standing.keep(client, "kept", seconds, now)
+        if not is_lossless:
+            self._end(client, leaver, now)
+            return
+        self._leavers[client] = leaver
+        leaver.flushing = len(offers)
 
-            def flushed(complete: bool, when: float) -> None:
-                leaver.flushing -= 1
-                self._counts.incomplete += not complete
-                if not leaver.flushing:
-                    self._end(client, leaver, drop=drop)
+        def flushed(complete: bool, when: float) -> None:
+            leaver.flushing -= 1
+            self._counts.incomplete += not complete
+            if not leaver.flushing:
+                self._standing.limit(leaver.entries, max(now + seconds, when), when)
+                self._end(client, leaver, when)
 
-            for one in offers:
-                self._sounding.begin(one.id, flushed, now, flush=True)
-        else:
-            self._end(client, leaver, drop=False)
+        for one in offers:
+            self._sounding.begin(one.id, flushed, now, flush=True)
 
-    def _end(self, client: NodeId, leaver: Leaver, *, drop: bool) -> None:
+    def passed(self, client: NodeId, now: float) -> None:
+        """A client that left before it was handed over has been so by now."""
+        leaver = self._leavers.get(client)
+        if leaver is not None:
+            self._end(client, leaver, now)
+
+    def _end(self, client: NodeId, leaver: Leaver, now: float) -> None:
         """All has passed: others may begin."""
         if self._leavers.get(client) is leaver:
             del self._leavers[client]
         if leaver.told is not None:
             self._effects.send(*leaver.told)
-        if drop:
-            self._standing.drop(leaver.entries)
         for broker, handover in leaver.asked.items():
             self._hand_over(broker, handover)
 
@@ -148,13 +159,13 @@ class Leaving:
             for src, msg in list(leaver.asked.items())[:1]:
                 self._let_go(src, msg, now)
         else:
-            self._end(client, leaver, drop=False)
+            self._end(client, leaver, now)
 
-    def gone(self, client: NodeId) -> None:
+    def gone(self, client: NodeId, now: float) -> None:
         """It left, with or without a word."""
         leaver = self._leavers.get(client)
         if leaver is not None and not leaver.flushing:
-            self._end(client, leaver, drop=False)
+            self._end(client, leaver, now)
 
     def _let_go(self, src: NodeId, msg: Handover, now: float) -> None:
         """It moved without a word."""

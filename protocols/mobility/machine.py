@@ -20,7 +20,7 @@ from protocols.content.events import (
     NeighbourDown,
 )
 from protocols.content.interface import Advertised, MayBe, MobileContent, anybody, owner_of
-from protocols.mobility.arriving import ANCHOR, ARRIVE, Arriving
+from protocols.mobility.arriving import ANCHOR, ARRIVE, TRANSIT, Arriving
 from protocols.mobility.client import MOVE, Mover
 from protocols.mobility.config import MobilitySettings
 from protocols.mobility.counts import MobilityCounts
@@ -74,6 +74,8 @@ class Mobility(OverlayProtocol):
         self.counts = MobilityCounts()
         self._content = content
         self._may_be = may_be
+        if config.handover == "lossless" and not content.is_broker:
+            content.stand_alone()
         counts = self.counts
         self._mover = Mover(
             *(me, effects, rng, config, content, counts),
@@ -82,11 +84,15 @@ class Mobility(OverlayProtocol):
         self._standing = Standing(me, effects, config, content, counts)
         self._sounding = Sounding(me, effects, rng, config, content, counts)
         self._leaving = Leaving(effects, config, content, counts, self._standing, self._sounding)
-        self._proxies = ProxySets(me, effects, config, content, self._standing)
+        self._proxies = ProxySets(
+            *(me, effects, config, content, self._standing),
+            lambda client, chosen: self._arriving.chose(client, chosen),
+        )
         self._arriving = Arriving(
             *(me, effects, config, content, counts),
             *(self._standing, self._sounding, self._leaving, self._proxies),
         )
+        self._leaving.passes = self._arriving.passes
 
     def message_handlers(self) -> Mapping[type[Message], Handler]:
         """One handler for each message of the table in the package's docstring."""
@@ -119,6 +125,11 @@ class Mobility(OverlayProtocol):
     def is_moving(self) -> bool:
         """Whether this client has no broker, or its trees are not known to stand."""
         return self._mover.is_moving
+
+    @property
+    def is_somewhere(self) -> bool:
+        """Whether this client has a broker that it can move out of, even a silent one."""
+        return self._mover.is_somewhere
 
     def foretell(self, chosen: Predictor) -> None:
         """Use that predictor from now on."""
@@ -209,7 +220,7 @@ class Mobility(OverlayProtocol):
 
     def _on_client_gone(self, event: ClientGone, now: float) -> None:
         self._arriving.gone(event.client)
-        self._leaving.gone(event.client)
+        self._leaving.gone(event.client, now)
 
     def _on_neighbour_down(self, event: NeighbourDown, now: float) -> None:
         self._sounding.gone(event.peer, now)
@@ -240,6 +251,8 @@ class Mobility(OverlayProtocol):
                 self._standing.on_timer(about, now)
             elif what == ARRIVE:
                 self._arriving.on_timer(about, now)
+            elif what == TRANSIT:
+                self._arriving.ask_for_transit(about, now)
             elif what == ANCHOR:
                 self._arriving.stayed(about)
             elif what == LEAVE:

@@ -30,8 +30,8 @@ class Perfect:
 class LastDirection:
     """Believes that a client goes on as it went.
 
-    Of the surroundings of a broker, in order (along a road), the one opposite of where the client
-    came from; where nobody gave surroundings, the broker to which it went from here the last time.
+    Of the surroundings of a broker, in the order of a turn around it, the one opposite of where the
+    client came from; where nobody gave them, the broker to which it went from here the last time.
     """
 
     def __init__(self, nearby: Nearby | None = None) -> None:
@@ -43,17 +43,15 @@ class LastDirection:
             return ""
         before, here = visited[-2], visited[-1]
         if self._nearby is None:
-            for at in range(len(visited) - 2, 0, -1):
+            for at in range(len(visited) - 2, -1, -1):
                 if visited[at] == here:
                     return visited[at + 1]
             return ""
         around = list(self._nearby(here))
         if before not in around:
             return ""
-        others = [name for name in reversed(around) if name != before]
-        if around.index(before) > len(around) // 2 - (len(around) % 2 == 0):
-            others.reverse()
-        return others[0] if others else ""
+        ahead = around[(around.index(before) + len(around) // 2) % len(around)]
+        return "" if ahead == before else ahead
 
 
 def predictor(kind: str, plan: Callable[[], NodeId], nearby: Nearby | None) -> Predictor:

@@ -92,6 +92,14 @@ class Standing:
             else:
                 self._end(offer.id)
 
+    def limit(self, entries: Iterable[EntryId], until: float, now: float) -> None:
+        """Keep them no longer than that, for whomever they were kept."""
+        for entry in entries:
+            stand = self._stands.get(entry)
+            if stand is not None and stand.reason == "kept":
+                stand.until = until
+                self.on_timer(entry, now)
+
     def drop(self, entries: Iterable[EntryId]) -> None:
         """Advertise them no more."""
         for entry in entries:

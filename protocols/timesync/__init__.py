@@ -44,7 +44,8 @@ Invariants:
    of the members are. Between zones views of their sizes may differ for a moment: nobody follows
    who has its own time from it. It may yield to juniors, as root, for one correction at a time.
 3. The root's death needs no election: the next in order follows nobody already, and goes on with
-   the overlay time that it has. A newcomer takes the time of the zone before it serves any.
+   the overlay time that it has; while its seniors live and are not heard, as their time, with an
+   error that grows. A newcomer takes the time of the zone before it serves any.
 4. Only a reply with the number of an open request, of the peer that was asked, is a sample.
 5. At most `sources` members, three delegates of leading zones and the configured servers are
    polled; open requests and samples are bounded.

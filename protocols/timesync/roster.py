@@ -150,6 +150,14 @@ class Roster:
             return stranger and source.claim is not None and source.claim.root != self._me
         return rank < mine
 
+    def misses_seniors(self) -> bool:
+        """Whether seniors live whom this node would follow, and none of them is heard."""
+        seniors = [source for source in self.sources.values() if self._is_senior_member(source)]
+        return bool(seniors) and not any(source.answers for source in seniors)
+
+    def _is_senior_member(self, source: Source) -> bool:
+        return source.kind is Kind.MEMBER and self.is_senior(source)
+
     def somebody_knows(self) -> bool:
         """Whether a source answers that knows the time, or is senior and may know it soon."""
         return any(

@@ -79,14 +79,14 @@ class Source:
         self.missed = 0
         self.polls = 0
         self._config = config
-        self._burst = burst or config.burst
+        self._burst = self._again = burst or config.burst
         # Only who is followed must be known well; a vote needs no more than an interval.
         self._pause = config.poll_longest if votes_only else config.poll_first
         self._at_this_pause = 0
 
     def hurry(self, polls: int, *, anew: bool = False) -> None:
         """Poll it often for a while; `anew`: and then less and less, as after the start."""
-        self._burst = max(self._burst, polls)
+        self._burst = self._again = max(self._burst, polls)
         if anew and not self.votes_only:
             self._pause = self._config.poll_first
             self._at_this_pause = 0
@@ -96,7 +96,11 @@ class Source:
         self.polls += 1
         self.missed += 1
         if self._burst > 1:
-            self._burst -= 1
+            # What a burst is worth are its answers: lost ones are asked for again, up to as many.
+            if self.missed > 1 and self._again > 0:
+                self._again -= 1
+            else:
+                self._burst -= 1
             return self._config.burst_every
         self._burst = 0
         pause = self._pause

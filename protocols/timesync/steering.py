@@ -14,6 +14,7 @@ from protocols.timesync.config import TimeSettings
 from protocols.timesync.counts import TimeCounts
 from protocols.timesync.discipline import Discipline
 from protocols.timesync.events import FalsetickerFound, TimeSynchronised
+from protocols.timesync.filtering import MOST_PHI
 from protocols.timesync.messages import MAX_RATE, UNSYNCHRONISED
 from protocols.timesync.roster import Roster
 from protocols.timesync.source import CLAIM_DRIFT, Ballot, Claim, Kind, Source
@@ -211,15 +212,17 @@ class Steering:
         offset = max(shared.low, min(shared.high, offset))
         if not inside:
             rate = line.rate
-        best = min(leaders, key=lambda ballot: ballot.error)
+        # The most senior that was followed gives the root; a combined time is as deep as it is.
+        told = leaders[0].source.claim
+        assert told is not None, "it voted"
+        # An error is one against that root: who follows another root has no word on it.
+        akin = [one for one in leaders if one.source.claim and one.source.claim.root == told.root]
+        best = min(akin, key=lambda ballot: ballot.error)
         if self.synchronised and offset - line.offset(now) > self._config.step_over:
             self._counts.steps += 1
         line.steer(now, offset, max(-MAX_RATE, min(MAX_RATE, rate)))
         self._error = best.error + abs(offset - best.offset)
         self._error_at, self._error_grows = now, 2 * CLAIM_DRIFT
-        # The most senior that was followed gives the root; a combined time is as deep as it is.
-        told = leaders[0].source.claim
-        assert told is not None, "it voted"
         self._followed = [ballot.source for ballot in leaders]
         self._stratum = min(told.stratum + 1, LAST_STRATUM)
         root = told.root if not self._yielded else self._me
@@ -227,6 +230,14 @@ class Steering:
 
     def _stand_alone(self, now: float) -> None:
         """Go on with the time that is: as root, or until somebody is heard again."""
+        if self._root != self._me and self._roster.misses_seniors():
+            if self._followed:
+                # Polls were lost, but they live: a second root would be one too many. What this
+                # node has is still their time, and is worth less with every second.
+                self._error, self._error_at = self.error(now), now
+                self._error_grows = MOST_PHI
+            self._followed, self._yielded = [], False
+            return
         self._followed, self._yielded = [], False
         if self._root != self._me or self._stratum != ROOT_STRATUM:
             if not self._config.ntp:

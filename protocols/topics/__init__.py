@@ -27,6 +27,8 @@ serves a node, in the node's own scope.
 | 124 | Recalled | a Recall came                          | puts it in front of what arrives, and  |
 |     |          |                                        | asks for the next part                 |
 | 125 | Repair   | a chunk is sent again, to who lacks it | as Data, which it overtakes            |
+| 126 | Moving   | its sender, or the publisher, changes  | keeps its place, or waits for it, and  |
+|     |          | its zone or address; and on arrival    | hands that on as a gateway             |
 
 Modes (§3.1.1), chosen by each publisher. *unordered*: handed over on arrival. *ordered*: what is
 overtaken for longer than `order_wait` is skipped. *ack*: a handshake with each receiver; what is
@@ -51,8 +53,14 @@ from the position on that its predecessor acknowledged. While two stand for a zo
 receivers all went to the other leaves its source, and one that is asked for what it trimmed begins
 again with all that its source still keeps for the other. One that says nothing for `lost_grace`
 while another of its zone takes part, who was promised all that it lacks, is not waited for: what
-that one acknowledges counts, upstream and for who flushes; history is kept for both. Departs from
-§3.2: no state is replicated between gateways, since receivers and senders hold all of it anyway.
+that one acknowledges counts, upstream and for who flushes; history is kept for both. When it leaves
+because those behind it closed, nobody waits for what the silent one lacks. Departs from §3.2: no
+state is replicated between gateways, since receivers and senders hold all of it anyway.
+
+Moves. A node that changes its zone or address keeps its streams, as a publisher and as a receiver,
+with their keys and numbers. It says so (`Moving`), everybody keeps the places of before for
+`move_within`, and a receiver changes to a new source only when that one still has all that it lacks
+(`Offer.oldest`): see `moving.py`.
 
 Replays. A late joiner asks in its Accept for what is kept (`TopicConfig.keep`, in nack mode all of
 the history). The subscriptions of a node share one arrival, which asks for what all of them want.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from overlay.errors import LocalProtocolError, RemoteProtocolError
 from overlay.ids import NodeId
@@ -15,6 +15,8 @@ from protocols.topics.events import Gap
 from protocols.topics.messages import (
     ASK,
     LAST,
+    NO_INTEREST,
+    NOT_ADMITTED,
     RELAY,
     Accept,
     ArrivalKey,
@@ -29,6 +31,9 @@ from protocols.topics.modes import Mode
 from protocols.topics.receiving import Incoming
 from protocols.topics.subscribing import Subscriptions
 from protocols.topics.subscription import Subscription
+
+if TYPE_CHECKING:
+    from protocols.topics.moving import Luggage
 
 QUIET = 2.5  # × heartbeat without a word, then a receiver asks for offers
 
@@ -65,8 +70,10 @@ class Arrivals:
         self._check_origin(msg.origin, msg.topic)
         at: ArrivalKey = (msg.origin, msg.stream, msg.relay)
         past, stream = self._past.get(at), self.streams.get(at)
-        if not self._may_offer(src, msg):
+        if not (self._may_offer(src, msg) or (stream is not None and stream.source == src)):
             self._core.counts.stray += 1  # or it is too early to know it: offers are repeated
+            if stream is not None and now < stream.moves_until:
+                self._core.effects.send(src, Reject(*key_of(msg), "served", msg.relay))
             return
         if (past is not None and past.final) or (stream is not None and stream.over):
             self._core.effects.send(src, Leave(*at))
@@ -76,6 +83,8 @@ class Arrivals:
         elif src != stream.source and self._is_served(stream, src, now):
             self._core.effects.send(src, Reject(*key_of(msg), "served", msg.relay))
             return
+        elif src != stream.source and stream.waits_for_source(msg, now):
+            return  # offers are repeated
         if stream is not None:
             stream.accept(src, msg, now)
 
@@ -103,12 +112,21 @@ class Arrivals:
         detached = stream.relay is not None and not stream.relay.attached
         return not (better or quiet or detached or stream.lost_at is not None)
 
+    def _is_near(self, stream: Incoming) -> bool:
+        """Whether it comes as it should: from its publisher, from the gateway, or from outside."""
+        core, source = self._core, stream.source
+        if stream.key[0] in core.members or stream.key[0] == core.me:
+            return source == stream.key[0]
+        if stream.relay is not None:
+            return source in core.book.remote_gateways(stream.topic)
+        return source == core.book.gateway_of(stream.topic)
+
     def _open(self, src: NodeId, msg: Offer, now: float) -> Incoming | None:
         """Take it in for subscriptions of this node."""
         takers = self._subscriptions.takers(msg.origin, msg.topic)
         if not takers:
             wanted = self._subscriptions.wanted(msg.topic)
-            reason = "not admitted" if wanted else "no interest"
+            reason = NOT_ADMITTED if wanted else NO_INTEREST
             self._core.effects.send(src, Reject(*key_of(msg), reason))
             return None
         stream = self._new(src, msg, now)
@@ -120,13 +138,13 @@ class Arrivals:
         """Take it in for others, as a gateway."""
         core, key = self._core, key_of(msg)
         fellow = src in core.members and src != msg.origin
-        if not fellow and self._bridge.behind(key, msg.topic):
+        if not fellow and self._bridge.behind(key, msg.topic, src):
             stream = self._new(src, msg, now)
             self._bridge.add_relay(stream, msg.window, msg.keep)
             return stream
         if fellow or core.book.knows_remote(msg.topic):
             # Who stands for a zone gets streams from outside, not from another one who does.
-            reason = "a gateway itself" if fellow else "no interest"
+            reason = "a gateway itself" if fellow else NO_INTEREST
             core.effects.send(src, Reject(*key, reason, relay=True))
         return None
 
@@ -198,11 +216,14 @@ class Arrivals:
         if not msg.flags & ASK:
             return
         if at[2]:
-            wanted = bool(self._bridge.behind(key_of(msg), msg.topic))
+            wanted = bool(self._bridge.behind(key_of(msg), msg.topic, src))
         else:
             wanted = self._subscriptions.wanted(msg.topic)
         over = past is not None and past.final
-        self._core.effects.send(src, Knock(msg.topic) if wanted and not over else Leave(*at))
+        if wanted and not over:
+            self._core.effects.send(src, Knock(msg.topic))
+        else:  # a gateway that has just begun may not know yet who is behind it
+            self._core.effects.send(src, Leave(*at, moved=at[2] and not over))
 
     def _check_origin(self, origin: NodeId, topic: str) -> None:
         """RemoteProtocolError when that is no topic, or that publisher may not."""
@@ -212,6 +233,24 @@ class Arrivals:
             raise RemoteProtocolError("bad-topic", str(error)) from None
         if not self._core.may(origin, "publish", topic):
             raise RemoteProtocolError("may-not-publish", f"{origin} to {topic!a}")
+
+    def take_over(self, luggage: Luggage, now: float) -> None:
+        """Go on with what arrived elsewhere."""
+        self._past.update(luggage.past)
+        for stream in luggage.streams:
+            self.streams[stream.id] = stream
+            stream.moved(self._core, now)
+
+    def give_away(self) -> tuple[tuple[Incoming, ...], dict[ArrivalKey, Past]]:
+        """What arrives for subscriptions of this node, and where ended streams had come to."""
+        streams = tuple(stream for stream in self.streams.values() if stream.relay is None)
+        for stream in streams:
+            relay = self.streams.get((*stream.key, True))
+            if relay is not None and stream.source == self._core.me:
+                stream.source = relay.source  # the relay stays behind: its source goes on
+            del self.streams[stream.id]
+        past, self._past = self._past, {}
+        return streams, {key: one for key, one in past.items() if not key[2]}
 
     # -- subscriptions come and go --------------------------------------------------------------
 
@@ -241,7 +280,7 @@ class Arrivals:
         """Nobody here wants it any more: tell its sender."""
         if stream.subscriptions or (stream.relay and not self._bridge.is_idle(stream)):
             return
-        moved = stream.relay is not None and bool(self._bridge.behind(stream.key, stream.topic))
+        moved = stream.relay is not None and self._bridge.others_serve(stream)
         self._core.effects.send(stream.source, Leave(*stream.id, moved=moved))
         if self._core.effects.tracing and stream.relay is None:
             tracing.left(self._core, stream.key, stream.topic, stream.order.expected)
@@ -307,8 +346,9 @@ class Arrivals:
         silence = settings.silence * settings.heartbeat
         for stream in list(self.streams.values()):
             lost, source = stream.lost_at, stream.source
-            gone = now - stream.heard_at > silence
-            if source == stream.key[0] and lost is not None:
+            moves = now < stream.moves_until
+            gone = now - stream.heard_at > silence and not moves
+            if source == stream.key[0] and lost is not None and not moves:
                 # Its publisher itself is gone; of a gateway there will be a successor.
                 gone |= now - lost > settings.lost_grace and source not in self._core.members
             if stream.over:
@@ -320,6 +360,8 @@ class Arrivals:
                 stream.fail("silent" if lost is None else "failed", now)
             elif lost is not None or now - stream.heard_at > QUIET * settings.heartbeat:
                 self.call_for(stream, now, source)
+            elif moves and not self._is_near(stream):
+                self.call_for(stream, now)
             self.settle(stream, now)
         for key, past in list(self._past.items()):
             if past.until <= now:

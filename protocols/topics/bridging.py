@@ -7,13 +7,14 @@ from collections.abc import Iterable
 from overlay.ids import NodeId
 from protocols.topics.core import Core
 from protocols.topics.departures import Departures
-from protocols.topics.messages import Knock, StreamKey
+from protocols.topics.messages import LEFT, NO_INTEREST, NOT_ADMITTED, Knock, StreamKey
 from protocols.topics.modes import Mode
 from protocols.topics.receiving import Incoming
 from protocols.topics.relation import Seat
 from protocols.topics.relaying import Relay
 
 KNOCK_AGAIN = 4  # × offer_every
+WANT_NO_MORE = (LEFT, NO_INTEREST, NOT_ADMITTED)  # why a receiver is shunned
 
 
 class Bridge:
@@ -36,13 +37,17 @@ class Bridge:
 
     # -- relays ---------------------------------------------------------------------------------
 
-    def behind(self, key: StreamKey, topic: str) -> dict[Seat, str]:
-        """To whom this node must hand a stream on: other zones' gateways, or its own zone."""
+    def behind(self, key: StreamKey, topic: str, source: NodeId) -> dict[Seat, str]:
+        """To whom this node must hand a stream on: other zones' gateways, or its own zone.
+
+        Others get it only if this node has it from its publisher: one that moved here may still
+        come by another zone, and two gateways must not feed each other.
+        """
         core, book = self._core, self._core.book
         if not book.is_gateway(topic) or key[0] == core.me:
             return {}
         if key[0] in core.members:
-            remote = book.remote_gateways(topic)
+            remote = book.remote_gateways(topic) if source == key[0] else {}
             return {
                 Seat(peer, relay=True): far.zone for peer, far in remote.items() if far.subscribes
             }
@@ -65,7 +70,7 @@ class Bridge:
             stream.mode,
             window=window,
             keep=keep,
-            wanted=lambda: self.behind(key, topic),
+            wanted=lambda: self.behind(key, topic, stream.source),
         )
         relay.progressed = stream.relay_progressed
         relay.source = lambda: stream.source
@@ -81,10 +86,20 @@ class Bridge:
         relay = stream.relay
         if relay is None or relay.relations or relay.orphans:
             return False
-        behind = self.behind(stream.key, stream.topic)
+        behind = self.behind(stream.key, stream.topic, stream.source)
         return not behind or (
             stream.mode is Mode.ACK and all(seat in relay.shunned for seat in behind)
         )
+
+    def others_serve(self, stream: Incoming) -> bool:
+        """Whether somebody behind an idle relay may want more of it, from another one.
+
+        What the zone says of who is interested is older than the word of who left.
+        """
+        relay = stream.relay
+        assert relay is not None
+        behind = self.behind(stream.key, stream.topic, stream.source)
+        return any(relay.shunned.get(seat) not in WANT_NO_MORE for seat in behind)
 
     # -- calling --------------------------------------------------------------------------------
 

@@ -80,6 +80,9 @@ class TopicsSettings(Settings, frozen=True, kw_only=True):
     lost_grace: Annotated[
         float, bounded("s", 0, 600, "the same once membership removed it: it may still come back")
     ] = 1.0
+    move_within: Annotated[
+        float, bounded("s", 1, 600, "who changes its zone or address keeps its place so long")
+    ] = 20.0
     resend_after: Annotated[
         float, bounded("s", 0.001, 60, "what was sent again is not sent once more before")
     ] = 0.02

@@ -37,6 +37,7 @@ from protocols.topics.counts import TopicsCounts
 from protocols.topics.departures import Departures
 from protocols.topics.events import EMITTED, SubscriptionFailed
 from protocols.topics.messages import (
+    ASK,
     GONE,
     MESSAGES,
     MOVED,
@@ -49,6 +50,7 @@ from protocols.topics.messages import (
     Failed,
     Knock,
     Leave,
+    Moving,
     Nack,
     Offer,
     Recall,
@@ -60,6 +62,7 @@ from protocols.topics.messages import (
     key_of,
 )
 from protocols.topics.modes import Mode
+from protocols.topics.moving import Luggage, pack
 from protocols.topics.publishing import Publisher
 from protocols.topics.receiving import Incoming
 from protocols.topics.relation import Seat
@@ -142,6 +145,7 @@ class Topics(OverlayProtocol):
             Knock: self._on_knock,
             Recall: self._on_recall,
             Recalled: self._on_recalled,
+            Moving: self._on_moving,
         }
 
     def event_handlers(self) -> Mapping[type[Event], EventHandler]:
@@ -307,6 +311,36 @@ class Topics(OverlayProtocol):
         if called and told and stream.subscriptions and stream.begun:
             self.effects.emit(SubscriptionFailed(stream.topic, *stream.key, msg.reason))
 
+    def _on_moving(self, src: NodeId, msg: Moving, now: float) -> None:
+        """A receiver, or the publisher, or the way to it, changes its zone or address."""
+        stream = self._streams.get((msg.origin, msg.stream, msg.relay))
+        if stream is not None and stream.source == src:
+            stream.on_moving(now)
+        out = self._departures.get(key_of(msg))
+        if out is None:
+            return
+        if Seat(src, msg.relay) in out.relations:
+            out.on_moving(now, src)
+        elif msg.receiver and out.hands_on(src, relay=True):
+            self._check_reader(src, out.topic, hands_on=False)
+            out.give_place(Seat(src), msg, now)
+
+    def pack(self, now: float) -> Luggage:
+        """Take publishers, subscriptions and what arrives for them out of this machine."""
+        return pack(self._core, self._departures, self._arrivals, self._subscriptions, now)
+
+    def unpack(self, luggage: Luggage, now: float) -> None:
+        """Go on with them here: on this node, in another zone or at another address."""
+        for one in luggage.subscriptions:
+            if self._subscriptions.add(one):
+                self._interest_changed(one, now)
+        self._arrivals.take_over(luggage, now)
+        for publisher in luggage.publishers:
+            self._departures.add(publisher)
+            self._declare(publisher.topic, now)
+            publisher.moved(self._core, now)
+        self._changes.review_later()
+
     # -- streams --------------------------------------------------------------------------------
 
     def _on_data(self, src: NodeId, msg: Data, now: float) -> None:
@@ -315,9 +349,12 @@ class Topics(OverlayProtocol):
             stream = self._arrivals.met(src, msg, now)
             if stream is None:
                 return
-        elif self._arrivals.is_from_stranger(stream, src):
-            self.counts.stray += 1
-            return
+        elif src != stream.source:
+            if msg.flags & ASK and stream.begun and msg.mode == Mode.ACK:
+                self.effects.send(src, Leave(*stream.id, moved=True))  # the first was lost
+            if self._arrivals.is_from_stranger(stream, src):
+                self.counts.stray += 1
+                return
         stream.on_data(src, msg, src, 1, now)
         if stream.over:
             self._arrivals.settle(stream, now)

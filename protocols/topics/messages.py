@@ -37,6 +37,8 @@ MOST_FLAGS = 31
 
 GONE = "gone"  # a reason: there is no such stream here (any more)
 MOVED = "moved"  # a reason: somebody else serves it now
+LEFT = "left"  # a reason: it wants no more of it
+NO_INTEREST, NOT_ADMITTED = "no interest", "not admitted"  # reasons of a Reject
 
 NO_REPLAY, REPLAY_LAST, REPLAY_SINCE, REPLAY_ALL = range(4)
 
@@ -53,6 +55,7 @@ class Offer(Message, frozen=True, tag=112):
     window: Number  # bytes that may be on the way: acknowledge well before
     keep: Number  # acknowledged messages that are kept for late joiners: gateways do so, too
     relay: bool = False  # to a gateway, which hands it on; here and in the messages below
+    oldest: Number = 0  # the first one that the sender still has
 
 
 class Accept(Message, frozen=True, tag=113):
@@ -205,6 +208,16 @@ class Recalled(Message, frozen=True, tag=124):
     bare: bool = False  # as BARE says it of Data
 
 
+class Moving(Message, frozen=True, tag=126):
+    """I change my zone or my address, or its publisher does: keep my place, or wait for me."""
+
+    origin: WireName
+    stream: Number
+    relay: bool = False
+    receiver: Number = 0  # of a gateway that goes, and was served by itself: it needs a place
+    have: Number = 0  # all up to this one
+
+
 AboutStream: TypeAlias = (
     Offer
     | Accept
@@ -219,6 +232,7 @@ AboutStream: TypeAlias = (
     | Leave
     | Recall
     | Recalled
+    | Moving
 )
 MESSAGES: tuple[type[Message], ...] = (*get_args(AboutStream), Knock)
 

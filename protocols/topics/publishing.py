@@ -388,6 +388,26 @@ class Publisher(Outgoing):
                 self.ask_now(relation, now)
         self._tell_waiting(now)
 
+    def moved(self, core: Core, now: float) -> None:
+        """This node is elsewhere now: old receivers are served until they get it another way."""
+        self.core = core
+        self._timer_at = inf
+        self.on_moving(now)
+        for relation in self.relations.values():
+            relation.heard_at = now
+            if relation.operational and self.mode is Mode.ACK:
+                self.ask_now(relation, now)
+        self._queues.clear()
+        self._held = False
+        self.flush(now)
+        if not self.items:
+            self._reopen()
+        if self.closed:
+            self.core.effects.set_timer(("linger", self.key), max(now, self.linger_until))
+        if self.waiting:
+            self._tell_waiting(now)
+        self.check(now)
+
     # -- the end --------------------------------------------------------------------------------
 
     def close(self, now: float) -> None:

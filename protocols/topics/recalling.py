@@ -179,6 +179,12 @@ class Recalling(ABC):
         self._cancel()
         self.resume(now)
 
+    def moved(self, core: Core, now: float) -> None:
+        """This node is elsewhere now, and its timers are not."""
+        self._core = core
+        self._armed = False
+        self.resume(now)
+
     def stop(self) -> None:
         """Nobody wants it any more."""
         self.over = True

@@ -13,6 +13,7 @@ from protocols.topics.events import SubscriberFailed, SubscriberJoined, Subscrib
 from protocols.topics.history import Chunk
 from protocols.topics.messages import (
     ASK,
+    LEFT,
     MOVED,
     REPLAY_ALL,
     REPLAY_LAST,
@@ -20,13 +21,14 @@ from protocols.topics.messages import (
     Accept,
     Begin,
     Failed,
+    Moving,
     Offer,
     Recall,
     Recalled,
     StreamKey,
 )
 from protocols.topics.modes import Mode
-from protocols.topics.relation import Relation, Seat
+from protocols.topics.relation import EVERYBODY, Orphan, Relation, Seat
 from protocols.topics.stream import Stream
 
 LONGEST_OFFER_PAUSE = 2.0  # s
@@ -42,8 +44,9 @@ class Receivers(Stream):
         super().__init__(core, key, topic, mode, config, newest)
         self.relations: dict[Seat, Relation] = {}
         self.shunned: dict[Seat, str] = {}  # rejected us or failed, and did not call since
-        self.orphans: dict[str, tuple[int, float]] = {}  # zones without a gateway: position, until
+        self.orphans: dict[str, Orphan] = {}  # zones without a gateway
         self.linger_until = inf
+        self.moves_until = 0.0  # the publisher changes its zone: places are kept
         self._try_again: dict[Seat, float] = {}  # when failed ones are offered it once more
         self._since: dict[NodeId, int] = {}  # nack: how far the stream was when they subscribed
 
@@ -58,6 +61,11 @@ class Receivers(Stream):
         """Whether there is anything to offer."""
         return True
 
+    @property
+    @abstractmethod
+    def floor(self) -> int:
+        """All receivers have everything up to here."""
+
     @abstractmethod
     def settled(self, now: float) -> None:
         """Receivers acknowledged more, or fewer are waited for."""
@@ -69,6 +77,15 @@ class Receivers(Stream):
     def hands_on(self, peer: NodeId, *, relay: bool) -> bool:
         """Whether it takes part for others: then it needs no right of its own."""
         return relay and Seat(peer, relay=True) in self.relations
+
+    @abstractmethod
+    def _bequeath(self, heir: Relation, upto: int) -> None:
+        """One who stood for others left: who is silent, and stood for the same, is excused."""
+
+    def _heard(self, relation: Relation, now: float) -> None:
+        """It lives: whatever it lacks is waited for."""
+        relation.heard_at = now
+        relation.excused = 0
 
     @abstractmethod
     def check(self, now: float) -> None:
@@ -103,15 +120,18 @@ class Receivers(Stream):
         for seat, relation in list(self.relations.items()):
             if seat in wanted:
                 relation.lost_at = None
+                relation.stands_for = wanted[seat]  # another zone, if the publisher moved
             else:
                 gone |= self._let_go(relation, now)
         for seat, stands_for in wanted.items():
             if seat in self.relations or seat in self.shunned:
                 continue
-            if self.ended and stands_for not in self.orphans:
+            if self.ended and stands_for not in self.orphans and EVERYBODY not in self.orphans:
                 continue  # nothing follows; but who goes on for a gateway gets what that one lacks
             if self.mode is Mode.ACK or seat.relay:
                 self._discover(seat, stands_for, now)
+        if wanted:
+            gone |= self.orphans.pop(EVERYBODY, None) is not None  # each has its own place again
         if gone:
             self.settled(now)
         self.check(now)
@@ -119,6 +139,8 @@ class Receivers(Stream):
     def _let_go(self, relation: Relation, now: float) -> bool:
         """Nobody wants it there any more, or it is gone; True when it holds nothing up now."""
         peer = relation.peer
+        if self._keeps_place(relation, now):
+            return False  # until it gets it elsewhere, and says so
         if relation.seat.relay:
             self._orphan(relation, now)
             return False
@@ -135,14 +157,25 @@ class Receivers(Stream):
         self._tell_left(peer)
         return True
 
+    def _keeps_place(self, relation: Relation, now: float) -> bool:
+        """Whether it gets this stream from here until it found another way."""
+        if now < self.moves_until and relation.operational:
+            reachable = relation.seat.relay or relation.peer in self.core.members
+            if reachable or relation.peer == self.core.me:
+                relation.moves_until = max(relation.moves_until, self.moves_until)
+        return now < relation.moves_until
+
     def _orphan(self, relation: Relation, now: float) -> None:
         """Its successor may take over from where it was."""
         del self.relations[relation.seat]
         self._say_failed(relation.seat, MOVED)
         if relation.operational or relation.inherited:
-            until = now + self.core.settings.fail_after
-            position, _ = self.orphans.get(relation.stands_for, (relation.acked, 0.0))
-            self.orphans[relation.stands_for] = (min(position, relation.acked), until)
+            zone, until = relation.stands_for, now + self.core.settings.fail_after
+            mine = Orphan(relation.acked, until, relation.excused)
+            other = self.orphans.get(zone, mine)
+            self.orphans[zone] = Orphan(
+                min(mine.position, other.position), until, min(mine.excused, other.excused)
+            )
             self._arm(until)
 
     def _discover(self, seat: Seat, stands_for: str, now: float) -> None:
@@ -152,8 +185,10 @@ class Receivers(Stream):
             for other in self.relations.values()
             if stands_for and other.stands_for == stands_for
         ]
-        if stands_for in self.orphans:
-            owed.append(self.orphans.pop(stands_for)[0])
+        if stands_for and stands_for in self.orphans:
+            owed.append(self.orphans.pop(stands_for).position)
+        if EVERYBODY in self.orphans:
+            owed.append(self.orphans[EVERYBODY].position)
         position = min(owed, default=self.history.newest)
         pause = self.core.settings.offer_every
         offset = self.history.offset(position)
@@ -178,6 +213,7 @@ class Receivers(Stream):
                 min(self.config.window_bytes, self.config.history_bytes),
                 self.config.keep,
                 relation.seat.relay,
+                self.history.oldest,
             ),
         )
         self._arm(relation.offer_at)
@@ -220,7 +256,7 @@ class Receivers(Stream):
         if relation is None:
             self._say_failed(seat, "not offered")
             return
-        relation.heard_at = now
+        self._heard(relation, now)
         if relation.receiver != msg.receiver:
             start = self._start_for(relation.acked, msg)
             relation.receiver = msg.receiver
@@ -314,7 +350,7 @@ class Receivers(Stream):
             return
         self.shunned[seat] = reason
         self._try_again.pop(seat, None)
-        if relation.inherited:
+        if seat.relay and (relation.inherited or relation.operational):
             self._orphan(relation, now)  # it is new in its office, and may hear of others yet
         else:
             del self.relations[seat]
@@ -325,25 +361,60 @@ class Receivers(Stream):
         relation = self.relations.get(seat)
         if relation is None:
             return
-        self.shunned[seat] = "left"
+        self.shunned[seat] = MOVED if moved else LEFT
         self._try_again.pop(seat, None)
         fellows = [one for one in self.relations.values() if one.stands_for == relation.stands_for]
-        if moved and seat.relay and len(fellows) == 1:
+        if moved and seat.relay and len(fellows) == 1 and now >= self.moves_until:
             self._orphan(relation, now)  # it may come back: what it lacks stays for a while
         else:  # or one who stands for the same goes on, and tells what those behind it lack
             del self.relations[seat]
+            if seat.relay:
+                # Who stood for others leaves when they all did, with or without what there is.
+                self._bequeath(relation, relation.acked if moved else self.history.newest)
             self._tell_left(seat.peer)
             self.settled(now)
+            self.check(now)
+
+    def on_moving(self, now: float, *peers: NodeId) -> None:
+        """These, or all when the publisher moves, keep their places until they are elsewhere."""
+        until = now + self.core.settings.move_within
+        if not peers:
+            self.moves_until = until
+        for seat, relation in self.relations.items():
+            if not peers or seat.peer in peers:
+                relation.moves_until = until
+                if not peers:
+                    self.core.effects.send(seat.peer, Moving(*self.key, seat.relay))
+        if not peers:
+            for peer in self._targets:
+                self.core.effects.send(peer, Moving(*self.key))
+
+    def give_place(self, seat: Seat, msg: Moving, now: float) -> None:
+        """A gateway moves, and takes part for itself alone from now on, from where it was."""
+        if seat in self.relations or not self.history.oldest - 1 <= msg.have <= self.history.newest:
+            return
+        offset = self.history.offset(msg.have)
+        relation = Relation(seat, "", msg.have, offset, self.core.settings.offer_every, now)
+        relation.receiver, relation.begun = msg.receiver, msg.have + 1
+        relation.moves_until = now + self.core.settings.move_within
+        self.relations[seat] = relation
+        self.shunned.pop(seat, None)
+        self.pump(relation, now)
+        self.check(now)
 
     def _tell_left(self, peer: NodeId) -> None:
         self.core.effects.emit(SubscriberLeft(self.topic, peer, self.key[1]))
 
     def release(self, now: float) -> None:
         """This node has nothing more to send: let all receivers look for somebody else."""
+        if self.mode is Mode.ACK and (self.relations or self.orphans):
+            # Its source may go on: then those behind must find what they lack, here or there.
+            until = now + self.core.settings.fail_after
+            self.orphans = {EVERYBODY: Orphan(self.floor, until)}
+            self._arm(until)
         for relation in list(self.relations.values()):
             del self.relations[relation.seat]
             self._say_failed(relation.seat, MOVED)
-        self.orphans.clear()
         self.settled(now)
 
     def fail(self, relation: Relation, reason: str, now: float) -> None:

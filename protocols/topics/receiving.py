@@ -26,6 +26,7 @@ from protocols.topics.messages import (
     Accept,
     Data,
     Leave,
+    Moving,
     Offer,
     Range,
     StreamKey,
@@ -53,6 +54,7 @@ class Incoming(Acknowledging):
         "heard_at",
         "lost",
         "lost_at",
+        "moves_until",
         "oldest",
         "over",
         "repairs",
@@ -79,6 +81,7 @@ class Incoming(Acknowledging):
         self.heard_at = now
         self.called_at = -inf  # when this node last asked for offers of it
         self.lost_at: float | None = None  # when membership removed the source
+        self.moves_until = 0.0  # its publisher or this node changes its zone: sources change
         self._asked_accept = -inf
         self._promised_by: NodeId | None = None  # who sent the last Begin
         self._gap_at = inf  # when its timer rings
@@ -108,6 +111,40 @@ class Incoming(Acknowledging):
         self._attach(now)
         self._ack_bytes = max(1, int(offer.window * self.core.settings.ack_share))
         self._send_accept(now)
+
+    def waits_for_source(self, offer: Offer, now: float) -> bool:
+        """Whether it gets from its source, though that moves, what another one has no more."""
+        moves = now < self.moves_until and self.begun and not self.failed
+        return moves and self.mode is Mode.ACK and offer.oldest > self.settled + 1
+
+    def on_moving(self, now: float) -> None:
+        """Its publisher changes its zone: the source stays until another one has all."""
+        self.moves_until = now + self.core.settings.move_within
+        if self.relay is not None:
+            self.relay.on_moving(now)
+
+    def tell_moving(self) -> None:
+        """Have the source keep this node's place."""
+        moving = Moving(*self.id, self.receiver, self.settled)
+        self.core.effects.send(self.source, moving)
+
+    def moved(self, core: Core, now: float) -> None:
+        """This node is elsewhere now: have its old source go on, until a nearer one can."""
+        self.core = core
+        self.repairs.moved(core)
+        self.moves_until = now + self.core.settings.move_within
+        self.lost_at = now  # it is called until it speaks
+        self._gap_at, self._ack_armed = inf, False
+        self._asked_accept = -inf
+        if self.mode is Mode.ACK and self.begun:
+            self.tell_moving()
+            self._ack(now)
+        for request in self.recalls:
+            request.moved(core, now)
+        if not self.begun:
+            self._arm_gap(now, self.core.settings.nack_again)
+        self._drain(now)
+        self._look(now)
 
     def _send_accept(self, now: float) -> None:
         if now - self._asked_accept < self.core.settings.resend_after:

@@ -9,6 +9,7 @@ from overlay.ids import NodeId
 from protocols.topics.messages import RELAY
 
 ALL_OTHER_ZONES = "@"  # whom the gateway of a publisher's own zone stands for
+EVERYBODY = ""  # in the place of a zone: all who were let go at once, and may come back
 
 
 class Seat(NamedTuple):
@@ -16,6 +17,14 @@ class Seat(NamedTuple):
 
     peer: NodeId
     relay: bool = False  # it stands for others
+
+
+class Orphan(NamedTuple):
+    """A zone whose gateway is gone: what it lacked is kept for who comes next."""
+
+    position: int  # all behind it have everything up to here
+    until: float
+    excused: int = 0  # as of a relation
 
 
 class Relation:
@@ -31,11 +40,13 @@ class Relation:
         "ask_pause",
         "begun",
         "discovered_at",
+        "excused",
         "flags",
         "heard_at",
         "inherited",
         "live",
         "lost_at",
+        "moves_until",
         "offer_at",
         "offer_pause",
         "peer",
@@ -45,7 +56,7 @@ class Relation:
         "sent",
         "slow",
         "stands_for",
-        "superseded",
+        "waits_since",
     )
 
     def __init__(
@@ -68,8 +79,10 @@ class Relation:
         self.ask_at = inf
         self.ask_pause = 0.0
         self.lost_at: float | None = None  # when membership removed it
+        self.moves_until = 0.0  # it, or the publisher, changes its zone: it keeps its place
         self.slow = False  # and told so
-        self.superseded = False  # silent, and another one who stands for the same has its place
+        self.waits_since = now  # when the first message that it did not acknowledge was sent
+        self.excused = 0  # silent since, and up to here who had its place, and left, had it all
         self.resent: dict[int, float] = {}  # when which chunk was sent again
 
     @property

@@ -57,6 +57,10 @@ class Repairs:
         self._again_at = 0.0  # then everything that is missing is asked for once more
         self._askers: dict[Seat, tuple[Range, ...]] | None = None  # who lacks what we lack, too
 
+    def moved(self, core: Core) -> None:
+        """This node is elsewhere now."""
+        self._core = core
+
     @property
     def bytes(self) -> int:
         """What was handed over since the begin."""

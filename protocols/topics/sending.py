@@ -14,20 +14,18 @@ from overlay.ids import NodeId
 from overlay.tracing import Level
 from protocols.topics import tracing
 from protocols.topics.events import SubscriberSlow
+from protocols.topics.heirs import Heirs
 from protocols.topics.history import Chunk
 from protocols.topics.messages import ASK, Ack, Begin, Range, Repair
 from protocols.topics.modes import Mode
-from protocols.topics.receivers import Receivers
 from protocols.topics.relation import Relation, Seat
 from protocols.topics.stream import FIRST_BEAT, check_ranges
 
 SHORTEST_PAUSE = 0.001  # s between two looks at what is due
 
 
-class Outgoing(Receivers):
+class Outgoing(Heirs):
     """What a publisher or a relay sends."""
-
-    _superseded: tuple[Seat, ...] = ()  # gateways that nobody waits for
 
     # -- sending --------------------------------------------------------------------------------
 
@@ -38,6 +36,7 @@ class Outgoing(Receivers):
             begin = chunk.end - len(chunk.payload)
             ready: list[Relation] = []
             members: list[NodeId] = []
+            elsewhere: list[NodeId] = []  # whom no tree of this zone reaches
             gateways: list[NodeId] = []
             for relation in self.relations.values():
                 if (
@@ -46,8 +45,13 @@ class Outgoing(Receivers):
                     and (chunk.end - relation.acked_end <= window or relation.acked_end >= begin)
                 ):
                     ready.append(relation)
-                    (gateways if relation.flags else members).append(relation.peer)
+                    if self._in_tree and relation.moves_until and not relation.flags:
+                        elsewhere.append(relation.peer)
+                    else:
+                        (gateways if relation.flags else members).append(relation.peer)
             self._send_to_all(chunk, members, gateways)
+            if elsewhere:
+                self.core.effects.send(elsewhere, self.data(chunk))
             for relation in ready:
                 self._was_sent(relation, chunk, now)
         else:
@@ -68,6 +72,8 @@ class Outgoing(Receivers):
             self._was_sent(relation, chunk, now)
 
     def _was_sent(self, relation: Relation, chunk: Chunk, now: float) -> None:
+        if relation.sent == relation.acked:
+            relation.waits_since = now
         relation.sent = chunk.last
         ask_at = now + self.core.settings.ask_after
         if relation.ask_at > ask_at:
@@ -116,7 +122,7 @@ class Outgoing(Receivers):
             return
         history = self.history
         self._check_ack(src, msg)
-        relation.heard_at = now
+        self._heard(relation, now)
         relation.lost_at = None
         before = relation.acked
         upto = min(msg.upto, history.newest)
@@ -166,69 +172,6 @@ class Outgoing(Receivers):
 
     # -- how far everybody is -------------------------------------------------------------------
 
-    @property
-    def floor(self) -> int:
-        """All receivers have everything up to here."""
-        lowest = self.history.newest
-        for relation in self.relations.values():
-            if relation.acked < lowest:
-                lowest = relation.acked
-        for position, _ in self.orphans.values():
-            lowest = min(lowest, position)
-        return lowest
-
-    @property
-    def settled_upto(self) -> int:
-        """The same for all who are waited for: upstream it counts, and for who flushes.
-
-        Not for a gateway that says nothing while another one of its zone takes part, who was
-        promised all that this one lacks: it acknowledges only what all behind it have. History
-        is kept for both, so that it can come back.
-        """
-        if not self._superseded and not self.orphans:
-            return self.floor
-        lowest = self.history.newest
-        for relation in self.relations.values():
-            if relation.acked < lowest and not relation.superseded:
-                lowest = relation.acked
-        for zone, (position, _) in self.orphans.items():
-            if position < lowest and not self._has_heir(zone, position):
-                lowest = position
-        return lowest
-
-    def _has_heir(self, zone: str, position: int, silent_since: float = -inf) -> bool:
-        """Whether somebody who was heard since stands for a zone, and gets all after `position`."""
-        return any(
-            one.stands_for == zone
-            and one.operational
-            and one.begun <= position + 1
-            and one.heard_at > silent_since
-            for one in self.relations.values()
-        )
-
-    def _check_gateways(self, now: float) -> float:
-        """See for which of them nobody has to wait; returns when that may change."""
-        due, before = inf, self._superseded
-        for relation in self.relations.values():
-            if relation.stands_for:
-                due = min(due, self._check_superseded(relation, now))
-        self._superseded = tuple(seat for seat, one in self.relations.items() if one.superseded)
-        if self._superseded != before:
-            self.settled(now)
-        return due
-
-    def _check_superseded(self, relation: Relation, now: float) -> float:
-        """See whether a gateway has to be waited for; returns when that may change."""
-        due = relation.heard_at + self.core.settings.lost_grace
-        # Of two who took part the one that was heard last is waited for, whatever comes.
-        silent_since = relation.heard_at if relation.operational else -inf
-        relation.superseded = (
-            now >= due
-            and relation.acked < self.history.newest
-            and self._has_heir(relation.stands_for, relation.acked, silent_since)
-        )
-        return due if now < due else inf
-
     def trim(self, now: float) -> None:
         """Forget what nobody can ask for any more, and what is over the bounds."""
         history, config = self.history, self.config
@@ -252,8 +195,8 @@ class Outgoing(Receivers):
                 relation.acked_end = max(relation.acked_end, chunk.end)
                 relation.sent = max(relation.sent, chunk.last)
         self.orphans = {
-            zone: (max(position, chunk.last), until)
-            for zone, (position, until) in self.orphans.items()
+            zone: one._replace(position=max(one.position, chunk.last))
+            for zone, one in self.orphans.items()
         }
 
     def slowest(self) -> list[Relation]:
@@ -282,12 +225,11 @@ class Outgoing(Receivers):
             due = min(due, self._check_relation(relation, now))
         if self.mode is Mode.ACK:
             due = min(due, self._check_gateways(now))
-        for zone, (_, until) in list(self.orphans.items()):
-            if now >= until:
-                del self.orphans[zone]
+        for zone, orphan in list(self.orphans.items()):
+            if now < orphan.until:
+                due = min(due, orphan.until)
+            elif self.orphans.pop(zone, None) is not None:  # unless what came before settled it
                 self.settled(now)
-            else:
-                due = min(due, until)
         due = min(due, self._check_failed(now))
         if self.mode is not Mode.ACK:
             due = min(due, self._check_beat(now))
@@ -299,6 +241,12 @@ class Outgoing(Receivers):
     def _check_relation(self, relation: Relation, now: float) -> float:
         """Do what is due; returns when something is next."""
         settings = self.core.settings
+        if relation.moves_until and now >= relation.moves_until:
+            relation.moves_until = 0.0
+            if relation.seat not in self.wanted() and self._let_go(relation, now):
+                self.settled(now)
+            if relation.seat not in self.relations:
+                return inf
         if not relation.operational:
             deadline = relation.discovered_at + settings.handshake_within
             if now >= deadline:
@@ -311,7 +259,7 @@ class Outgoing(Receivers):
             return inf
         # The successor of a gateway needs time to be found, and goes on from where that one was.
         patience = settings.fail_after * (2 if relation.stands_for else 1)
-        deadline = relation.heard_at + patience
+        deadline = max(relation.heard_at + patience, relation.moves_until)
         if relation.lost_at is not None:
             deadline = min(deadline, relation.lost_at + settings.lost_grace)
         if now >= deadline:
@@ -322,7 +270,7 @@ class Outgoing(Receivers):
             self._tell(relation, ASK)
             pause = min(relation.ask_pause * 2, settings.heartbeat)
             self.ask_by(relation, now + pause, pause)
-        return min(relation.ask_at, deadline)
+        return min(relation.ask_at, deadline, relation.moves_until or inf)
 
     def end(self, now: float, *, lost: bool = False) -> None:
         """Nothing follows: tell everybody, and serve who lacks something for a while."""

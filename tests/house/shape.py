@@ -80,3 +80,20 @@ def sleeping_tests(root: Path) -> list[str]:
         lines += [found.where for found in imports(module) if found.dotted == "time.sleep"]
         problems += [f"{line}: no time.sleep in tests: wait for a condition" for line in lines]
     return problems
+
+
+_LOG_CALLS = {"debug", "info", "warning", "error", "exception", "critical", "log"}
+
+
+def nameless_log_lines(root: Path) -> list[str]:
+    """A program that reads our log looks for events, not for words that people may improve."""
+    return [
+        f"{module.where}:{node.lineno}: say extra=about(event, protocol), from overlay.logs"
+        for module in modules(root, "overlay", "protocols", "nodes")
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and isinstance(node.func.value, ast.Name)
+        and (node.func.value.id, node.func.attr in _LOG_CALLS) == ("log", True)
+        and not any(keyword.arg == "extra" for keyword in node.keywords)
+    ]

@@ -214,7 +214,7 @@ def test_who_may_not_join_a_zone_is_no_member_of_it(tmp_path: Path) -> None:
                 add_zone(host, "west", intruder.node.config)
 
             intruder._recipe = hacked
-            intruder.zone = "west"
+            intruder.node.zone = "west"
             with trio.fail_after(DEADLINE):
                 with pytest.raises(NotAdmitted, match="does not allow zone 'west'"):
                     async with intruder:
@@ -223,7 +223,7 @@ def test_who_may_not_join_a_zone_is_no_member_of_it(tmp_path: Path) -> None:
             assert refused > 0
 
             visitor = zone.peer("eve", ada, zone="east")
-            visitor.zone = "west"
+            visitor.node.zone = "west"
             visitor._recipe = add_west
             with suppress(NotAdmitted):  # its Join is refused, too
                 async with visitor:

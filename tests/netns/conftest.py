@@ -10,6 +10,7 @@ import pytest
 from overlay.security.authority import Authority
 from overlay.security.rights import Rights
 from tests.netns.lab import Lab
+from tests.netns.lab_fixture import ssh_hosts as ssh_hosts
 from tests.netns.rights import in_ci, obstacle, require
 
 PEERS = "abcdef"  # the hosts of a lab whose peers have keys

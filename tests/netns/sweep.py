@@ -27,7 +27,7 @@ def remove(lab: LabName) -> None:
     """
     left = lab.namespaces()
     for namespace in left:
-        _end_processes(namespace)
+        end_processes(namespace)
     for namespace in left:
         try:
             run(["ip", "netns", "delete", namespace])
@@ -37,7 +37,7 @@ def remove(lab: LabName) -> None:
     shutil.rmtree(lab.folder, ignore_errors=True)
 
 
-def _end_processes(namespace: str) -> None:
+def end_processes(namespace: str) -> None:
     """Kill until nobody is left: a process may fork while it is being killed."""
 
     def nobody_left() -> bool:

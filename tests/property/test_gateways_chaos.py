@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from hypothesis import settings
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from hypothesis.stateful import initialize, rule
 from hypothesis.strategies import DataObject, booleans, data, floats, integers, sampled_from
 
 from overlay.ids import NodeId, Ring
@@ -22,6 +22,7 @@ from protocols.gateways import (
 from protocols.membership.events import AttributesChanged, MemberFailed, MemberJoined
 from protocols.zones.events import DelegateAppointed, ZoneAppeared
 from protocols.zones.interface import MANAGEMENT, ZoneEntry
+from tests.property.chaos import Chaos
 from tests.property.network import Network
 from tests.unit.gateways.node import FixedDirectory
 from tests.unit.zones.node import FixedMembership
@@ -35,7 +36,7 @@ TIMES = GatewaysSettings(
 )  # fmt: skip
 
 
-class GatewaysUnderChaos(RuleBasedStateMachine):
+class GatewaysUnderChaos(Chaos):
     """Views are told the truth late or never; messages come in any order, twice, or not."""
 
     @initialize(seed=integers(0, 99))
@@ -151,21 +152,6 @@ class GatewaysUnderChaos(RuleBasedStateMachine):
         self.patterns[name] = pattern
         self.bases[name].put(name, 100, patterns=pattern)
         self.network.tell(name, AttributesChanged(HOMES[name], name, ("patterns",)))
-
-    @precondition(lambda self: self.network.under_way)
-    @rule(choices=data(), copies=booleans())
-    def deliver(self, choices: DataObject, copies: bool) -> None:
-        last = len(self.network.under_way) - 1
-        self.network.deliver(choices.draw(integers(0, last)), keep=copies)
-
-    @precondition(lambda self: self.network.under_way)
-    @rule(choices=data())
-    def lose(self, choices: DataObject) -> None:
-        del self.network.under_way[choices.draw(integers(0, len(self.network.under_way) - 1))]
-
-    @rule(seconds=floats(0.0, 2.0))
-    def time_passes(self, seconds: float) -> None:
-        self.network.pass_time(seconds)
 
     @rule(seconds=floats(0.0, 1.0))
     def all_is_well_for_a_while(self, seconds: float) -> None:

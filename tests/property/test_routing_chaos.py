@@ -6,7 +6,7 @@ from collections import Counter
 from random import Random
 
 from hypothesis import settings
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from hypothesis.stateful import initialize, precondition, rule
 from hypothesis.strategies import DataObject, booleans, data, floats, integers, sampled_from
 
 from overlay.ids import NodeId
@@ -22,6 +22,7 @@ from protocols.routing import (
     Routing,
     RoutingSettings,
 )
+from tests.property.chaos import Chaos
 from tests.property.network import Network
 from tests.unit.routing.machines import FixedLinks
 from tests.unit.topology.fixed_view import ZONE, FixedView, Roster
@@ -30,7 +31,7 @@ NAMES = ["ada", "bob", "cy", "dee", "eve", "fay"]
 HASTY = RoutingSettings(route_timeout=4.0, spread_timeout=4.0, take_timeout=0.25, take_tries=2)
 
 
-class RoutingUnderChaos(RuleBasedStateMachine):
+class RoutingUnderChaos(Chaos):
     """Each member has a view of its own, which hears of a death late."""
 
     @initialize(seed=integers(0, 99))
@@ -76,21 +77,6 @@ class RoutingUnderChaos(RuleBasedStateMachine):
     def begin(self, number: int, name: NodeId) -> None:
         self.began[number] = name
         self.network.settle(name)
-
-    @precondition(lambda self: self.network.under_way)
-    @rule(choices=data(), copies=booleans())
-    def deliver(self, choices: DataObject, copies: bool) -> None:
-        last = len(self.network.under_way) - 1
-        self.network.deliver(choices.draw(integers(0, last)), keep=copies)
-
-    @precondition(lambda self: self.network.under_way)
-    @rule(choices=data())
-    def lose(self, choices: DataObject) -> None:
-        del self.network.under_way[choices.draw(integers(0, len(self.network.under_way) - 1))]
-
-    @rule(seconds=floats(0.0, 1.0))
-    def time_passes(self, seconds: float) -> None:
-        self.network.pass_time(seconds)
 
     @rule(seconds=floats(0.0, 0.2))
     def all_arrives(self, seconds: float) -> None:

@@ -7,11 +7,8 @@ from random import Random
 from typing import Any
 
 from hypothesis import settings
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from hypothesis.stateful import initialize, rule
 from hypothesis.strategies import (
-    DataObject,
-    booleans,
-    data,
     floats,
     integers,
     sampled_from,
@@ -34,6 +31,7 @@ from protocols.topics import (
     TopicsSettings,
 )
 from protocols.topics.names import word_of
+from tests.property.chaos import Chaos
 from tests.property.network import Network
 from tests.recording import Recorded, RecordingEffects, TickEnd
 from tests.unit.topics.node import FixedBook, FixedLinks
@@ -85,7 +83,7 @@ class Reader:
             self.numbers += batch.items
 
 
-class TopicsUnderChaos(RuleBasedStateMachine):
+class TopicsUnderChaos(Chaos):
     """One publisher and up to three receivers; "b" may crash and come back."""
 
     config: Mapping[str, Any]
@@ -207,21 +205,6 @@ class TopicsUnderChaos(RuleBasedStateMachine):
             one = topics.subscribe(TOPIC, now, replay=Replay.last(last), capacity=200)
             self.seconds[name] = Reader(topics, one, born)
         self.network.settle(name)
-
-    @precondition(lambda self: self.network.under_way)
-    @rule(choices=data(), copies=booleans())
-    def deliver(self, choices: DataObject, copies: bool) -> None:
-        last = len(self.network.under_way) - 1
-        self.network.deliver(choices.draw(integers(0, last)), keep=copies)
-
-    @precondition(lambda self: self.network.under_way)
-    @rule(choices=data())
-    def lose(self, choices: DataObject) -> None:
-        del self.network.under_way[choices.draw(integers(0, len(self.network.under_way) - 1))]
-
-    @rule(seconds=floats(0.0, 1.0))
-    def time_passes(self, seconds: float) -> None:
-        self.network.pass_time(seconds)
 
     @rule(seconds=floats(0.0, 0.5))
     def all_is_well_for_a_while(self, seconds: float) -> None:

@@ -5,20 +5,21 @@ from __future__ import annotations
 from random import Random
 
 from hypothesis import settings
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
-from hypothesis.strategies import DataObject, booleans, data, floats, integers, sampled_from
+from hypothesis.stateful import initialize, precondition, rule
+from hypothesis.strategies import DataObject, data, floats, integers, sampled_from
 
 from overlay.ids import NodeId
 from protocols.membership.events import AttributesChanged, MemberFailed, MemberJoined
 from protocols.topology import Topology, TopologySettings
 from protocols.topology.selection import ring_neighbours
+from tests.property.chaos import Chaos
 from tests.property.network import Network
 from tests.unit.topology.fixed_view import ZONE, FixedView, Roster
 
 NAMES = ["ada", "bob", "cy", "dee", "eve", "fay", "gus", "hal"]
 
 
-class LinksUnderChaos(RuleBasedStateMachine):
+class LinksUnderChaos(Chaos):
     """Each member has a view of its own; views differ until they are told the truth."""
 
     @initialize(
@@ -48,21 +49,6 @@ class LinksUnderChaos(RuleBasedStateMachine):
                 name, effects, rng, self.config, members=FixedView(name, roster)
             ),
         )
-
-    @precondition(lambda self: self.network.under_way)
-    @rule(choices=data(), copies=booleans())
-    def deliver(self, choices: DataObject, copies: bool) -> None:
-        last = len(self.network.under_way) - 1
-        self.network.deliver(choices.draw(integers(0, last)), keep=copies)
-
-    @precondition(lambda self: self.network.under_way)
-    @rule(choices=data())
-    def lose(self, choices: DataObject) -> None:
-        del self.network.under_way[choices.draw(integers(0, len(self.network.under_way) - 1))]
-
-    @rule(seconds=floats(0.0, 2.0))
-    def time_passes(self, seconds: float) -> None:
-        self.network.pass_time(seconds)
 
     @rule(seconds=floats(0.0, 0.5))
     def all_arrives(self, seconds: float) -> None:

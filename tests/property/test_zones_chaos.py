@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from hypothesis import settings
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from hypothesis.stateful import initialize, rule
 from hypothesis.strategies import DataObject, booleans, data, floats, integers, sampled_from
 
 from overlay.ids import NodeId
@@ -17,6 +17,7 @@ from protocols.zones import (
     Zones,
     ZonesSettings,
 )
+from tests.property.chaos import Chaos
 from tests.property.network import Network
 from tests.unit.zones.node import FixedMembership
 
@@ -27,7 +28,7 @@ TIMES = ZonesSettings(
 )  # fmt: skip
 
 
-class ZonesUnderChaos(RuleBasedStateMachine):
+class ZonesUnderChaos(Chaos):
     """Views are told the truth late or never; messages come in any order, twice, or not."""
 
     @initialize(seed=integers(0, 99))
@@ -106,17 +107,6 @@ class ZonesUnderChaos(RuleBasedStateMachine):
             view.drop(subject)
             self.network.tell(observer, MemberFailed(view.zone, subject))
             self.follow(observer)
-
-    @precondition(lambda self: self.network.under_way)
-    @rule(choices=data(), copies=booleans())
-    def deliver(self, choices: DataObject, copies: bool) -> None:
-        last = len(self.network.under_way) - 1
-        self.network.deliver(choices.draw(integers(0, last)), keep=copies)
-
-    @precondition(lambda self: self.network.under_way)
-    @rule(choices=data())
-    def lose(self, choices: DataObject) -> None:
-        del self.network.under_way[choices.draw(integers(0, len(self.network.under_way) - 1))]
 
     @rule(seconds=floats(0.0, 3.0))
     def time_passes(self, seconds: float) -> None:

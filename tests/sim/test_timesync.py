@@ -20,6 +20,8 @@ from nodes.scenarios.running import run_scenario
         ("time-start", 0, 24),  # voters who became seniors were asked beside all others
         ("time-root-crash", 0, 24),
         ("time-newcomers", 0, 24),
+        ("time-bad-network", 151, 8),  # half of a burst was lost, and its end taken for its worth
+        ("time-bad-network", 182, 8),  # a few lost polls made a second root, without an error
     ],
 )
 def test_it_goes_well_now(scenario: str, seed: int, nodes: int) -> None:

@@ -27,6 +27,7 @@ RULES: tuple[Rule, ...] = (
     shape.long_files,
     shape.incomplete_protocols,
     shape.sleeping_tests,
+    shape.nameless_log_lines,
     tags.tag_problems,
 )
 
@@ -188,6 +189,11 @@ def test_accepts_a_lawful_project(rule: Rule, plant: Plant) -> None:
             shape.incomplete_protocols,
             {"protocols/echo/__init__.py": '"""Echo.\n\n| 17 | Ask | bored | answers |\n"""\n'},
             "its message table has no row `| 16 | Ask |",
+        ),
+        (
+            shape.nameless_log_lines,
+            {"nodes/peer.py": "from overlay.net import log\n\nlog.warning('it failed')\n"},
+            "nodes/peer.py:3: say extra=about(event, protocol)",
         ),
         (
             shape.sleeping_tests,

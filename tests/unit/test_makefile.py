@@ -15,7 +15,7 @@ from nodes.scenarios.registry import find
 ROOT = Path(__file__).parents[2]
 TARGETS = [
     *("setup", "demo", "test", "check", "sim", "sim-long", "replay"),
-    *("fuzz", "bench", "rewrite", "clean", "help"),
+    *("docs", "fuzz", "bench", "rewrite", "clean", "help"),
 ]
 
 

@@ -40,9 +40,9 @@ def rejected(*indices: int) -> ServiceResponse:
 
 
 def part(
-    *wants: Want, share: float = 0.5, left: float = 10.0, mode: str = "exhaustive"
+    *wants: Want, share: float = 0.9, left: float = 10.0, mode: str = "exhaustive"
 ) -> ServiceRequest:
-    return ServiceRequest(7, CLIENT, wants, 0.95 * share * left, mode, 0, 1)  # type: ignore[arg-type]
+    return ServiceRequest(7, CLIENT, wants, 0.95 * (share * left), mode, 0, 1)  # type: ignore[arg-type]
 
 
 def broker(leader: str = "", **more: Any) -> Unit:
@@ -62,18 +62,27 @@ def test_each_child_is_asked_for_what_it_offers() -> None:
     ]
 
 
+def test_children_leave_time_for_who_comes_after_them() -> None:
+    two = request(want(0, CPU), want(1, DISK))
+    to_a, to_b = broker("boss").deliver("c", two)
+    assert to_a == Send("a", part(want(0, CPU), share=0.5)), "the leader may be asked then"
+    assert to_b == Send("b", part(want(0, CPU), want(1, DISK), share=0.5))
+    down = broker("boss").deliver("boss", request(want(0, DISK)))
+    assert down == [Send("b", part(want(0, DISK)))], "nobody is left: a chain does not halve time"
+
+
 def test_a_root_rejects_what_nobody_offers_at_once() -> None:
     assert broker().deliver("c", request(want(0, TAPE))) == [Send("c", rejected(0))]
 
 
 def test_what_nobody_offers_is_delegated() -> None:
     done = broker("boss").deliver("c", request(want(0, TAPE)))
-    assert done == [Send("boss", part(want(0, TAPE), share=0.9))]
+    assert done == [Send("boss", part(want(0, TAPE)))]
 
 
 def test_the_sender_is_never_asked() -> None:
     unit = broker("boss")
-    assert unit.deliver("a", request(want(0, CPU))) == [Send("b", part(want(0, CPU)))]
+    assert unit.deliver("a", request(want(0, CPU))) == [Send("b", part(want(0, CPU), share=0.5))]
     done = unit.deliver("boss", ServiceRequest(8, CLIENT, (want(0, TAPE),), 10.0))
     assert done == [Send("boss", ServiceResponse(8, "c", (), (0,)))]
 
@@ -97,16 +106,14 @@ def test_a_rejected_want_is_delegated_when_no_child_is_left() -> None:
     unit = broker("boss")
     unit.deliver("c", request(want(0, CPU)))
     unit.deliver("a", rejected(0))
-    assert unit.deliver("b", rejected(0)) == [
-        Send("boss", part(want(0, CPU), share=0.9, left=10.0))
-    ]
+    assert unit.deliver("b", rejected(0)) == [Send("boss", part(want(0, CPU)))]
     assert unit.deliver("boss", rejected(0)) == [Send("c", rejected(0))]
 
 
 def test_greedy_asks_one_and_then_another() -> None:
     unit = broker()
     done = unit.deliver("c", request(want(0, CPU), mode="greedy-acceptance"))
-    assert done == [Send("a", part(want(0, CPU), mode="greedy-acceptance"))]
+    assert done == [Send("a", part(want(0, CPU), share=0.5, mode="greedy-acceptance"))]
     done = unit.deliver("a", rejected(0))
     assert done == [Send("b", part(want(0, CPU), mode="greedy-acceptance"))]
 
@@ -191,8 +198,8 @@ def test_who_is_silent_has_rejected() -> None:
     done = unit.fire(EXPIRE, 5.0)
     assert [one.to for one in done if isinstance(one, Send)] == ["b"]
     assert unit.machine.counts.silent == 1
-    assert unit.effects.timers[EXPIRE] == 7.5
-    assert unit.fire(EXPIRE, 7.5) == [Send("c", rejected(0))]
+    assert unit.effects.timers[EXPIRE] == 9.5  # after b nobody is left who could need more
+    assert unit.fire(EXPIRE, 9.5) == [Send("c", rejected(0))]
 
 
 def test_who_leaves_in_mid_request_has_rejected() -> None:
@@ -200,6 +207,14 @@ def test_who_leaves_in_mid_request_has_rejected() -> None:
     unit.deliver("c", request(want(0, DISK)))
     done = unit.deliver("b", LogOut("leaves"))
     assert [one for one in done if isinstance(one, Send)] == [Send("c", rejected(0))]
+
+
+def test_who_moves_in_mid_request_still_answers() -> None:
+    unit = broker()
+    unit.deliver("c", request(want(0, DISK)))
+    done = unit.deliver("b", LogOut("moved"))
+    assert [one for one in done if isinstance(one, Send)] == []
+    assert unit.deliver("b", accepted(0, "b")) == [Send("c", accepted(0, "b"))]
 
 
 def test_a_stranger_is_turned_away() -> None:

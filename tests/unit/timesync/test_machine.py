@@ -97,6 +97,16 @@ def test_after_its_burst_a_source_is_asked_less_and_less() -> None:
     assert node.machine.counts.polls - before == pytest.approx(10, abs=2)
 
 
+def test_lost_answers_of_a_burst_are_asked_for_again_and_not_for_ever() -> None:
+    node = Node("b", ["a", "b"])
+    node.advance(4.5)
+    assert node.machine.counts.polls == pytest.approx(18, abs=2)  # nobody answered
+    node.advance(3.5)
+    assert node.machine.counts.polls == pytest.approx(31, abs=2)  # twice the burst
+    node.advance(5.0)
+    assert node.machine.counts.polls == pytest.approx(36, abs=2)
+
+
 def test_a_reply_that_was_not_asked_for_is_counted_and_dropped() -> None:
     node = Node("b", ["a", "b"])
     node.effects.drain()

@@ -110,3 +110,26 @@ def test_a_chosen_source_that_falls_silent_is_followed_no_more() -> None:
     standing = node.machine.standing(node.now)
     assert standing.follows == ()
     assert standing.offset == pytest.approx(0.3, abs=1e-3)  # it goes on with the time that it has
+    # Its senior lives: that is still the root, and what is known of its time ages.
+    assert standing.root == "a"
+    before = standing.error
+    node.advance(100.0)
+    assert node.machine.standing(node.now).error == pytest.approx(before + 0.03, rel=0.01)
+
+
+def test_who_lost_its_senior_for_good_is_the_root() -> None:
+    node = Node("b", ["a", "b", "c"], TimeSettings(poll_longest=2.0))
+    node.converse(8.0, {"a": 0.3, "c": 0.3})
+    node.view.change(["b", "c"])
+    node.machine.on_timer(REVIEW, node.now)
+    standing = node.machine.standing(node.now)
+    assert (standing.root, standing.stratum, standing.follows) == ("b", 1, ())
+    assert standing.error < 0.001
+
+
+def test_an_error_is_one_against_the_root_that_is_told() -> None:
+    node = Node("c", ["a", "b", "c"])
+    node.converse(8.0, {"a": 0.300, "b": 0.301}, root={"b": "b"}, error={"a": 0.004})
+    standing = node.machine.standing(node.now)
+    assert standing.root == "a"
+    assert standing.error >= 0.004  # b is a root of its own, and has none

@@ -157,6 +157,7 @@ class Node:
         back: float = 0.001,
         stratum: Mapping[NodeId, int] | None = None,
         root: Mapping[NodeId, NodeId] | None = None,
+        error: Mapping[NodeId, float] | None = None,
         led: Collection[NodeId] = (),
     ) -> None:
         """Let time pass while members with these clocks answer every question."""
@@ -176,5 +177,6 @@ class Node:
                         at=asked_at + there + back,
                         stratum=told,
                         root=(root or {}).get(name, ""),
+                        error=(error or {}).get(name, 0.0),
                         led=name in led,
                     )

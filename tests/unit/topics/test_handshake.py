@@ -56,7 +56,7 @@ def test_offer_accept_begin_data() -> None:
     out_timer = ("out", out.key)
     assert node.put(out, b"1") == [], "nobody is interested"
     assert node.says("b", TOPIC) == [
-        Send("b", Offer(*out.key, TOPIC, Mode.ACK, 2, 1, WINDOW, 0)),
+        Send("b", Offer(*out.key, TOPIC, Mode.ACK, 2, 1, WINDOW, 0, oldest=2)),
         SetTimer(out_timer, 0.2),
     ]
     assert node.put(out, b"2") == [], "it did not accept yet"
@@ -324,5 +324,5 @@ def test_a_stream_of_my_own_comes_to_me_too() -> None:
     node.subscribe()
     out = node.publisher()
     assert sends(node.end_tick()) == [
-        Send("me", Offer(*out.key, TOPIC, Mode.ACK, 1, 0, out.config.window_bytes, 0))
+        Send("me", Offer(*out.key, TOPIC, Mode.ACK, 1, 0, out.config.window_bytes, 0, oldest=1))
     ]

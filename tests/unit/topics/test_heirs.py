@@ -5,7 +5,7 @@ from __future__ import annotations
 from protocols.gateways.events import GatewaysChanged
 from protocols.gateways.interface import RemoteGateway
 from protocols.topics import Publisher
-from protocols.topics.messages import RELAY, REPLAY_ALL, Accept, Ack, Begin, Offer
+from protocols.topics.messages import RELAY, REPLAY_ALL, Accept, Ack, Begin, Leave, Offer
 from protocols.topics.modes import Mode
 from protocols.topics.relation import Seat
 from tests.unit.topics.node import LIFE, STREAM, TOPIC, TopicsNode, data, sends
@@ -116,6 +116,73 @@ def test_what_a_gateway_that_is_not_listed_any_more_lacked_is_its_heirs_business
     assert out.orphans["far"][0] == 0
     assert settled(out)
     assert out.history.messages == 1, "until it is sure that nobody else lacks it"
+
+
+def dead_and_new() -> tuple[TopicsNode, Publisher]:
+    """One gateway that fell silent at message 1 of 3, and another that goes on for it."""
+    node, out = publisher("dead", "new")
+    node.receive("dead", accept(out))
+    node.receive("new", accept(out))
+    node.put(out, b"1", b"2", b"3")
+    node.receive("dead", ack(out, 1))
+    node.pass_time(0.5)
+    node.receive("new", ack(out, 2))
+    return node, out
+
+
+def test_an_heir_whose_readers_closed_takes_the_wait_for_the_silent_one_along() -> None:
+    node, out = dead_and_new()
+    node.receive("new", Leave(*out.key, relay=True))
+    assert not settled(out), "the silent one may still answer"
+    node.pass_time(0.6)
+    assert settled(out)
+    assert out.floor == 1, "it is kept: the silent one may come"
+    node.put(out, b"4")
+    node.pass_time(3.0)
+    assert out.settled_upto == 3, "of what follows nobody said anything"
+    node.receive("dead", ack(out, 1))
+    assert out.settled_upto == 1, "it speaks again"
+
+
+def test_an_heir_whose_readers_moved_leaves_what_it_had_acknowledged() -> None:
+    node, out = dead_and_new()
+    node.receive("new", Leave(*out.key, relay=True, moved=True))
+    node.pass_time(3.0)
+    assert out.settled_upto == 2
+
+
+def test_one_that_was_heard_after_the_heir_is_waited_for() -> None:
+    node, out = dead_and_new()
+    node.now += 0.1
+    node.receive("dead", ack(out, 1))
+    node.receive("new", Leave(*out.key, relay=True))
+    node.pass_time(3.0)
+    assert out.settled_upto == 1
+
+
+def test_one_that_had_nothing_to_say_is_not_silent() -> None:
+    """It is asked as soon as there is something: only from then on its silence counts."""
+    node, out = publisher("slow", "new")
+    for name in ("slow", "new"):
+        node.receive(name, accept(out))
+    node.pass_time(3.0)
+    node.put(out, b"1")
+    node.receive("new", ack(out, 1))
+    node.receive("new", Leave(*out.key, relay=True))
+    node.pass_time(0.9)
+    assert not settled(out)
+    node.receive("slow", ack(out, 1))
+    assert settled(out)
+
+
+def test_what_an_heir_leaves_counts_for_one_that_is_not_listed_any_more() -> None:
+    node, out = dead_and_new()
+    node.book.remote = {"new": FAR}
+    node.hear(GatewaysChanged(TOPIC))
+    assert out.orphans["far"].position == 1
+    node.receive("new", Leave(*out.key, relay=True))
+    assert settled(out)
+    assert out.floor == 1
 
 
 def test_a_relay_acknowledges_what_the_heir_has() -> None:

@@ -95,7 +95,7 @@ def test_a_gateway_accepts_for_others_and_offers_when_it_has_begun() -> None:
     stream, _ = stream_of(node)
     assert accept == Send("pub", Accept(*KEY, stream.receiver, 0, REPLAY_ALL, 0.0, True))
     assert sends(node.receive("pub", Begin(*KEY, 4, relay=True))) == [
-        Send("fg", Offer(*KEY, TOPIC, Mode.ACK, 4, 3, WINDOW, 0, True))
+        Send("fg", Offer(*KEY, TOPIC, Mode.ACK, 4, 3, WINDOW, 0, True, 4))
     ]
 
 
@@ -181,8 +181,16 @@ def test_what_was_bridged_is_told_until_it_is_known() -> None:
 def test_who_has_nobody_behind_it_any_more_leaves_its_source() -> None:
     """It would acknowledge what those who went elsewhere do not have yet."""
     node = inward("b")
-    done = node.receive("b", Leave(*KEY))
+    done = node.receive("b", Leave(*KEY, moved=True))
     assert Send("fg", Leave(*KEY, relay=True, moved=True)) in sends(done)
+    assert node.topics.streams == []
+
+
+def test_who_has_only_such_behind_it_as_closed_leaves_for_them_all() -> None:
+    """What the zone says of its members' interest is older than their word."""
+    node = inward("b")
+    done = node.receive("b", Leave(*KEY))
+    assert Send("fg", Leave(*KEY, relay=True)) in sends(done)
     assert node.topics.streams == []
 
 
