@@ -61,6 +61,11 @@ def roam(world: MobileWorld, steps: int) -> Scenario:
         if rng.random() < 0.3:
             there = [one for one in world.stage.names if one in (*world.brokers, *world.client_of)]
             world.churn(there)
+        for name in movers:
+            if "p" in world.advertised[name]:
+                constraint = world.advertised[name]["p"]
+                items = [item for item in ITEMS if determines(constraint, item)]
+                world.publish(name, "p", rng.choice(items))
         yield Pause(STEP * rng.random())
 
 
@@ -162,6 +167,7 @@ def quiet(world: MobileWorld) -> Scenario:
             world.stop(name)
         world.client_of.pop(name, None)
     yield from world.settle(3 * SWIFT.proxy_lease)
+    world.check_order()  # whatever happened, nothing came twice, or after its successors
     world.check_fresh()
     yield from world.check(settled=0.5)
 

@@ -70,13 +70,13 @@ it (`complete` is false).
 
 *Lossless handover* (`handover = "lossless"`). A client keeps what it publishes from `moveout` to
 TreeReady, in order and bounded (`max_held`: then `publish` refuses). Its previous broker flushes
-before the new tree is begun: it sounds its own tree behind the last publication, so that nothing is
-under way on the old tree when ways change; what a client advertised does not count at its new
-broker until then. Who moves on before it was handed over is asked for from broker to broker. Such
-an advertisement has a tree of its own (`whole`), or it would lose what it publishes when its cover
-moves. Sequence numbers go on; nothing is lost, doubled or out of order as long as brokers and links
-live. With "best-effort", as in the paper, publications go at once; with "sounded", too, but the
-end of t4 is told.
+before the new tree is begun: it sounds its own tree behind the last publication, as far as anybody
+wants what is published, so that nothing is under way on the old tree when ways change; what a
+client advertised does not count at its new broker until then. Who moves on before it was handed
+over is asked for from broker to broker. Such an advertisement has a tree of its own (`whole`), or
+it would lose what it publishes when its cover moves. Sequence numbers go on; nothing is lost,
+doubled or out of order as long as brokers and links live. With "best-effort", as in the paper,
+publications go at once; with "sounded", too, but the end of t4 is told.
 
 *Subscribers* (keeper.py at brokers, follower.py at subscribers; both use content-based routing from
 outside). A mobile subscriber is no client of content-based routing: its broker *stands in* for it,

@@ -100,7 +100,8 @@ class Mover:
         self._asking = self._config.handover != "best-effort"
         self._counts.moveins += 1
         self._arrive(broker)
-        self._tell(0, 0)
+        if self._config.handover == "lossless":  # before its advertisements: they do not count yet
+            self._tell(0, 0)
         self._content.attach(
             broker,
             now,
