@@ -20,6 +20,8 @@ from wsproto import ConnectionType, WSConnection
 from wsproto.events import AcceptConnection, Request, TextMessage
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("chrome")
+SETPRIV = shutil.which("setpriv")
+ENDING = () if SETPRIV is None else (SETPRIV, "--pdeathsig", "KILL")  # with whoever started it
 MISSING = "no Chromium: apt-get install -y chromium shows pages to a test"
 DEADLINE = 60.0
 FLAGS = (
@@ -65,8 +67,9 @@ class Page:
         return found
 
     def go(self, url: str) -> None:
-        """Open an address."""
+        """Open an address, and wait until its document is there."""
         self.do("Page.navigate", url=url)
+        self.until("document.readyState === 'complete' && document.body !== null")
 
     def tell(self, script: str) -> Any:
         """What an expression is in the page."""
@@ -145,7 +148,7 @@ def browser() -> Iterator[Page]:
         raise PageFailed(MISSING)
     with tempfile.TemporaryDirectory(prefix="overlay-browser-", ignore_cleanup_errors=True) as home:
         process = subprocess.Popen(
-            [CHROMIUM, *FLAGS, f"--user-data-dir={home}", "about:blank"],
+            [*ENDING, CHROMIUM, *FLAGS, f"--user-data-dir={home}", "about:blank"],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             env=os.environ | {"HOME": home},

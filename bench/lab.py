@@ -1,13 +1,17 @@
-"""A lab: how long it takes to bring one up on hosts that have nothing but Python and sshd."""
+"""A lab: how long it takes to bring one up, and what it costs to watch one."""
 
 from __future__ import annotations
 
+from bench.lab_dashboard import measure_dashboard, measure_metrics, measure_page
 from bench.lab_up import measure_up
 from bench.report import Options, Report, run_sections
 
 NAME = "lab"
 SECTIONS = {
     "up": measure_up,
+    "dashboard": measure_dashboard,
+    "page": measure_page,
+    "metrics": measure_metrics,
 }
 
 

@@ -20,6 +20,7 @@ COPIES = {  # pages of the repository that live elsewhere
     "project/design.md": "overlay/DESIGN.md",
 }
 DIAGRAM = re.compile(r"```(sequence|picture)\n(.*?)```", re.DOTALL)
+ROW = re.compile(r"^\| \[[^\]]+\]\((\w+\.md)\) .*\n", re.MULTILINE)  # of a table of pages
 SPEC = re.compile(r"^<!-- specification: (\w+) -->$", re.MULTILINE)
 
 
@@ -35,13 +36,24 @@ def _present(entries, docs):
         title, target = next(iter(entry.items()))
         if isinstance(target, list):
             kept.append({title: _present(target, docs)})
-        elif target in PAGES or target in COPIES or (docs / target).is_file():
+        elif target in PAGES or target in COPIES or _is_there(docs / target):
             kept.append(entry)
     return kept
 
 
+def _is_there(page):
+    """Whether a page exists, and what it is about does, too: a protocol that is being written."""
+    if not page.is_file():
+        return False
+    about = SPEC.findall(page.read_text(encoding="utf-8"))
+    return set(about) <= set(specification.names())
+
+
 def on_files(files, config):
-    """Add the pages that are made."""
+    """Add the pages that are made; leave out those about nothing."""
+    for file in list(files.documentation_pages()):
+        if not _is_there(Path(file.abs_src_path)):
+            files.remove(file)
     for place, page in PAGES.items():
         files.append(File.generated(config, place, content=page()))
     for place, source in COPIES.items():
@@ -57,5 +69,7 @@ def _without_links(text):
 
 def on_page_markdown(markdown, page, config, files):
     """Put specifications and drawings where they belong."""
+    here = {file.name + ".md" for file in files if file.is_documentation_page()}
+    markdown = ROW.sub(lambda found: found[0] if found[1] in here else "", markdown)
     markdown = SPEC.sub(lambda found: specification.page_part(found[1]), markdown)
     return DIAGRAM.sub(lambda found: diagrams.draw(found[1], found[2]), markdown)

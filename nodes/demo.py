@@ -21,6 +21,7 @@ import msgspec
 import trio
 
 from nodes.control import ask, sockets_of
+from nodes.demo_dashboard import Stay, dashboard_of
 from nodes.demo_find import FindReport, find_all
 from nodes.demo_stream import Stream, StreamReport, gateway_among
 from nodes.demo_table import KEYS, Table, TableReport
@@ -70,6 +71,7 @@ class DemoReport(msgspec.Struct):
     seconds: float
     failures: list[str]
     traces: str = ""  # where all peers recorded it
+    dashboard: str = ""  # where it could be watched
 
 
 class DemoPeer:
@@ -114,7 +116,11 @@ class DemoPeer:
 class Demo:
     """Starts, kills, restarts and counts; every process ends with it."""
 
-    def __init__(self, folder: Path, traces: Path | None, say: Say, waiting_for: Say) -> None:
+    def __init__(
+        self, folder: Path, traces: Path | None, say: Say, waiting_for: Say, stay: Stay
+    ) -> None:
+        self._stay = stay
+        self._url = ""  # of the dashboard
         self._folder = folder
         self._traces = traces
         self._say = say
@@ -130,7 +136,8 @@ class Demo:
         """The whole demo."""
         async with trio.open_nursery() as nursery:
             try:
-                report = await self._act(nursery)
+                async with dashboard_of(self._control, self._say) as self._url:
+                    report = await self._act(nursery)
             finally:
                 await self._end_processes()  # before the folder goes, in which they write
             nursery.cancel_scope.cancel()
@@ -143,6 +150,8 @@ class Demo:
         await self._until("all peers run", lambda: all(p.address for p in self._peers.values()))
         started = f"{len(NAMES)} peers run after {time.time() - began:.1f} s"
         self._say(f"{started}, with keys of their own; {told}")
+        if self._url:
+            self._say(f"watch them live: {self._url}")
         await self._until("every peer knows its zone and its delegates", self._all_formed)
         before = await self._table("every zone is known", lambda zones: _complete(zones, ZONES))
         formed = time.time() - began
@@ -193,6 +202,8 @@ class Demo:
         ]
         stream = await self._stream()
         table = await self._table_outlives_a_zone(ZONES[1])
+        seconds = time.time() - began
+        await self._offer_dashboard()
         failures = stream.faults() + table.faults() + await self._stop()
         return DemoReport(
             zones_before=before,
@@ -205,10 +216,18 @@ class Demo:
             machines=machines,
             stream=stream,
             table=table,
-            seconds=time.time() - began,
+            seconds=seconds,
             failures=failures,
             traces="" if self._traces is None else str(self._traces.resolve()),
+            dashboard=self._url,
         )
+
+    async def _offer_dashboard(self) -> None:
+        """All is done: let the survivors run on for a while, for whoever wants to look."""
+        if self._url and self._stay.seconds:
+            self._say(f"{len(NAMES) - len(self._down)} peers run on; look at {self._url}")
+            self._waiting_for(f"Ctrl-C ends this, {self._stay.seconds:g} s does, too")
+            await self._stay.wait()
 
     async def _start_all(self, nursery: trio.Nursery) -> str:
         """Start everybody; what they were told of each other."""
@@ -416,20 +435,24 @@ def _ms(seconds: float) -> str:
     return f"{seconds * 1000:.0f} ms"
 
 
-async def play(say: Say, waiting_for: Say, traces: Path | None = None) -> DemoReport:
+async def play(
+    say: Say, waiting_for: Say, traces: Path | None = None, stay: float = 0.0
+) -> DemoReport:
     """Run the demo in a folder that is gone afterwards; DemoFailed says what did not happen.
 
-    All peers leave what they record in `traces`, which stays.
+    All peers leave what they record in `traces`, which stays. After the last act they run on for
+    `stay` seconds, for whoever looks at the dashboard; a SIGINT only ends that.
     `say` gets what happened, a line each, and `waiting_for` what is awaited now. SIGINT and
     SIGTERM end it, however often they come, only after all that it made is gone.
     """
     report = None
+    looking = Stay(stay)
     try:
         with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(_cancel_on_signal, signals, nursery.cancel_scope)
+                nursery.start_soon(_cancel_on_signal, signals, nursery.cancel_scope, looking)
                 with tempfile.TemporaryDirectory(prefix="overlay-demo-") as folder:
-                    report = await Demo(Path(folder), traces, say, waiting_for).play()
+                    report = await Demo(Path(folder), traces, say, waiting_for, looking).play()
                 nursery.cancel_scope.cancel()
     except BaseExceptionGroup as group:
         raise only_error(group) from None
@@ -438,6 +461,9 @@ async def play(say: Say, waiting_for: Say, traces: Path | None = None) -> DemoRe
     return report
 
 
-async def _cancel_on_signal(signals: AsyncIterator[int], life: trio.CancelScope) -> None:
+async def _cancel_on_signal(
+    signals: AsyncIterator[int], life: trio.CancelScope, looking: Stay
+) -> None:
     async for _ in signals:
-        life.cancel()
+        if not looking.end():
+            life.cancel()

@@ -1,5 +1,6 @@
 """`overlay demo`: zones form; a delegate, a gateway and a zone are killed, and others go on."""
 
+import sys
 from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.util import find_spec
@@ -26,22 +27,34 @@ def demo(
         Path | None,
         typer.Option("--dir", help="Where traces and report go.", show_default="runs/demo-TIME"),
     ] = None,
+    stay: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            max=86_400,
+            help="Seconds that peers run on, for whoever looks at the dashboard; Ctrl-C ends it.",
+            show_default="300 in a terminal, else 0",
+        ),
+    ] = None,
     json: AsJson = False,
 ) -> None:
     """Run three zones of four peers here; kill a delegate, a gateway, and a whole zone."""
     import trio
 
     from nodes.demo import play
+    from nodes.demo_dashboard import STAY
 
     folder = dir or Path("runs", f"demo-{datetime.now(UTC):%Y%m%dT%H%M%S}")
     traces = folder / "traces" if find_spec("pyarrow") else None
+    if stay is None:
+        stay = STAY if _somebody_looks() and not json else 0.0
     try:
         if json:
-            report = trio.run(play, _quiet, _quiet, traces)
+            report = trio.run(play, _quiet, _quiet, traces, stay)
         else:
             screen = console()
             with screen.status("") as progress:
-                report = trio.run(play, screen.print, progress.update, traces)
+                report = trio.run(play, screen.print, progress.update, traces, stay)
     except OverlayError:
         if dir is None:  # a demo that did not happen leaves nothing behind
             rmtree(folder, ignore_errors=True)
@@ -53,6 +66,8 @@ def demo(
     else:
         _show(report)
         _analyse(traces, folder / "report")
+        if report.dashboard and not stay:
+            print("dashboard: `overlay demo --stay 300` keeps this one; `overlay dashboard`: yours")
     for failure in report.failures:
         complain(failure)
     if report.failures:
@@ -75,6 +90,10 @@ def _analyse(traces: Path | None, out: Path) -> None:
         print(f"traces: {traces.resolve()} (no report: {error})")
         return
     print(f"report: {told['report']}")
+
+
+def _somebody_looks() -> bool:
+    return sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def _quiet(line: str) -> None:

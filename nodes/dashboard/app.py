@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import aclosing
 from importlib import resources
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from starlette.applications import Starlette
@@ -20,7 +20,7 @@ from nodes.dashboard.views import view_of
 from overlay.errors import OverlayError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterator
+    from collections.abc import Iterator
 
     from starlette.requests import Request
     from starlette.types import ASGIApp
@@ -128,7 +128,7 @@ class Dashboard:
         if not self.guard.may_act(request.headers):
             return _refusal(403, "not from a page of this dashboard")
         body = b""
-        async with aclosing(cast("AsyncGenerator[bytes]", request.stream())) as parts:
+        async with aclosing(request.stream()) as parts:
             async for part in parts:
                 body += part
                 if len(body) > BODY_BYTES:

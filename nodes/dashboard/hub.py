@@ -28,6 +28,8 @@ PATIENCE = 5.0  # s for an answer; then the node is silent, and its facts are ol
 AGAIN = 2.0  # s before a socket that refused is tried again
 AFAR = 10.0  # s between two questions who is in a zone without a watched node
 LATENCY = 10.0  # s between two measurements of a node that a page shows
+HEARD = 2  # nodes of each zone that tell its events: one of them may be the one that is killed
+SAME = 10.0  # s within which two of them tell of one thing
 LOGGED = 1000  # events that are kept
 RATES = 5.0  # s over which a rate is taken
 GONE = (OSError, ControlError, trio.BrokenResourceError, trio.ClosedResourceError)
@@ -47,6 +49,7 @@ class Watched:
         self.measured = 0.0
         self.silent = False  # it does not answer, though it did not hang up
         self.is_witness = False  # its word about its zone counts
+        self.is_heard = False  # it tells the events of its zone
         self.wake = trio.Event()
         self.log_scope = trio.CancelScope()
 
@@ -81,6 +84,7 @@ class Hub:
         self.log: deque[tuple[int, dict[str, Any]]] = deque(maxlen=LOGGED)
         self.logged = 0
         self.afar: dict[tuple[str, str], dict[str, Any]] = {}  # zones without a watched node
+        self._heard: dict[tuple[str, str, str], tuple[str, float]] = {}
         self.version = 0
         self._changed = trio.Event()
         self._wants: dict[Want, None] = {}
@@ -153,15 +157,17 @@ class Hub:
         self.touch()
 
     def _choose_witnesses(self) -> None:
-        """The first node of each zone, as `overlay members` has it."""
-        zones: dict[tuple[str, str], None] = {}
+        """The first node of each zone, as `overlay members` has it; events are heard from two."""
+        zones: dict[tuple[str, str], int] = {}
         for node in self.nodes.values():
-            first = (node.overlay, node.zone) not in zones
-            zones[node.overlay, node.zone] = None
-            if first != node.is_witness:
-                node.is_witness = first
-                node.log_scope.cancel()
+            before = zones.get((node.overlay, node.zone), 0)
+            zones[node.overlay, node.zone] = before + 1
+            if node.is_witness != (before == 0):
+                node.is_witness = before == 0
                 node.wake.set()
+            if node.is_heard != (before < HEARD):
+                node.is_heard = before < HEARD
+                node.log_scope.cancel()
 
     # -- asking -------------------------------------------------------------------------------
 
@@ -242,7 +248,7 @@ class Hub:
     async def _follow_log(self, node: Watched) -> None:
         while True:
             with trio.CancelScope() as node.log_scope:
-                told = node.source.follow("log", members=node.is_witness)
+                told = node.source.follow("log", members=node.is_heard)
                 with suppress(*GONE):
                     async with aclosing(told) as events:
                         async for event in events:
@@ -251,7 +257,7 @@ class Hub:
                 return  # it hung up; whoever asks it hears so, too
 
     def _note(self, node: Watched, event: dict[str, Any]) -> None:
-        if event["event"] == "watching":
+        if event["event"] == "watching" or self._is_known(node, event):
             return
         self.logged += 1
         facts = {
@@ -269,6 +275,16 @@ class Hub:
                 if other.is_witness and other.overlay == node.overlay:
                     other.wake.set()
         self.touch()
+
+    def _is_known(self, node: Watched, event: dict[str, Any]) -> bool:
+        """Whether another one of its zone told this of the zone just now."""
+        if not event["event"].startswith(("member", "attributes", "zone", "delegate")):
+            return False  # links and topics are its own
+        now = time.monotonic()
+        self._heard = {one: told for one, told in self._heard.items() if now - told[1] < SAME}
+        what = (node.overlay, node.zone, sentence(event))
+        teller, _ = self._heard.setdefault(what, (node.name, now))
+        return teller != node.name
 
     # -- who looks ----------------------------------------------------------------------------
 

@@ -210,6 +210,7 @@ def test_the_demo_shows_what_it_promises(runtime: Path, tmp_path: Path) -> None:
     assert len(report["machines"]["machines"]) == 12
     assert report["machines"]["zones"] == 3
     assert report["table"]["read"] == report["table"]["keys"] == 10_000
+    assert report["dashboard"].startswith("http://127.0.0.1:")
     recover(Path(report["traces"]))  # two peers were killed, and a zone
     rows = read_folder(Path(report["traces"]))
     told = [row for row in rows if row["topic"] == report["stream"]["topic"]]

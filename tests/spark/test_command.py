@@ -15,7 +15,7 @@ from overlay.errors import ConfigError
 from overlay.traces.java import find_java
 from tests.net.processes import OVERLAY
 
-README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+HOW_TO = Path(__file__).parents[2] / "docs" / "howto" / "traces.md"
 
 
 def run(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -69,8 +69,8 @@ def test_without_java_it_says_which_command_helps(
 
 @pytest.mark.slow
 @pytest.mark.timeout(400)
-def test_the_example_of_the_readme(tmp_path: Path) -> None:
-    section = README.split("\n## What happened", 1)[1].split("\n## ", 1)[0]
+def test_the_example_of_the_how_to(tmp_path: Path) -> None:
+    section = HOW_TO.read_text(encoding="utf-8").split("\n## From traces to a report", 1)[1]
     (commands,) = re.findall(r"```sh\n(.*?)```", section, re.DOTALL)
     for line in commands.splitlines():
         name, *words = shlex.split(line)

@@ -10,8 +10,9 @@ import msgspec
 import pytest
 import typer
 
-from nodes.cli import pub, sub, topics
+from nodes.cli import pub, sub
 from nodes.cli.main import run
+from nodes.topic_rows import rows_of
 from protocols.topics.subscription import Replay
 
 Output = pytest.CaptureFixture[str]
@@ -176,7 +177,7 @@ def test_rows_put_together_what_nodes_tell() -> None:
 
     before = [view("ada", 100, None), view("bob", None, 90)]
     after = [view("ada", 300, None), view("bob", None, 280)]
-    (row,) = topics.rows_of(before, after, 2.0)
+    (row,) = rows_of(before, after, 2.0)
     unknown = {"messages": None, "per_second": None, "bytes_per_second": None}
     assert msgspec.to_builtins(row) == {
         "overlay": "o",

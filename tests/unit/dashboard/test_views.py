@@ -165,3 +165,29 @@ def test_nobody_looks_nobody_is_asked() -> None:
             nursery.cancel_scope.cancel()
 
     trio.run(main)
+
+
+def test_what_two_tell_of_their_zone_is_logged_once_and_links_are_each_ones_own() -> None:
+    world = World({"lab": 3})
+    hub = hub_of(world)
+    first, second, _ = hub.nodes.values()
+    failed = {"event": "member-failed", "member": "x", "restarted": False, "at": 1.0}
+    hub._note(first, failed)
+    hub._note(second, failed)
+    hub._note(first, failed)  # it came back, and failed again
+    link = {"event": "link-up", "peer": "y", "at": 2.0}
+    hub._note(first, link)
+    hub._note(second, link)
+    assert [facts["says"] for _, facts in hub.log] == ["x failed"] * 2 + ["link to y up"] * 2
+
+
+def test_two_of_a_zone_are_heard_and_one_is_the_witness() -> None:
+    world = World({"lab": 4, "edge": 1})
+    hub = hub_of(world)
+    hub._choose_witnesses()
+    there = list(hub.nodes.values())
+    assert [node.is_witness for node in there] == [True, False, False, False, True]
+    assert [node.is_heard for node in there] == [True, True, False, False, True]
+    hub._leave(there[0])
+    assert [node.is_witness for node in hub.nodes.values()] == [True, False, False, True]
+    assert [node.is_heard for node in hub.nodes.values()] == [True, True, False, True]
