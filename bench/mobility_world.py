@@ -26,7 +26,8 @@ LEASE = 86_400.0
 WHAT = "what"  # the attribute that tells one publication from another
 ENTRY = "it"  # how a client calls its only advertisement or subscription
 CONNECTING = 20.0  # s in which all clients connect, at random
-DRAINING = 15.0  # s after the last move, for probes under way
+DRAINING = 15.0  # s in which nothing arrives any more: then nothing is under way
+LONGEST_DRAINING = 300.0  # s after the last move
 
 
 @dataclass
@@ -173,8 +174,15 @@ class City:
         outcome.processor = process_time() - started
         outcome.hops = self.meter.hops - before
         self._count_entries()
-        sim.run_for(DRAINING)
+        self._drain()
         return outcome
+
+    def _drain(self) -> None:
+        """Wait for all probes under way: where links are overloaded some are, for minutes."""
+        until, arrived = self.sim.now + LONGEST_DRAINING, -1
+        while arrived != len(self.outcome.latencies) and self.sim.now < until:
+            arrived = len(self.outcome.latencies)
+            self.sim.run_for(DRAINING)
 
     def _leave(self, one: Publisher) -> None:
         sim = self.sim
