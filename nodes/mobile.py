@@ -17,6 +17,7 @@ import trio
 
 from nodes.content import ATTACHED_WITHIN, NotAttached, as_constraint
 from overlay.errors import LocalProtocolError
+from overlay.logs import about
 from protocols.discovery import BrokerMoved, Requester
 from protocols.mobility import (
     Follower,
@@ -186,10 +187,12 @@ class PeerMobile:
             await self._turn_to(broker.name)
         except NotAttached as error:
             self.not_followed += 1
-            log.warning("not moved: %s", error)
+            told = about("not-moved", "mobility", broker=broker.name)
+            log.warning("not moved: %s", error, extra=told)
             return False
         self.followed += 1
-        log.info("moved to %s: %s", broker.name, reason)
+        told = about("moved", "mobility", broker=broker.name, reason=reason)
+        log.info("moved to %s: %s", broker.name, reason, extra=told)
         return True
 
     # -- what the control socket tells ----------------------------------------------------------

@@ -82,7 +82,7 @@ def test_every_block_is_of_a_kind_that_is_tested(page: Path) -> None:
     for section in sections(page):
         for language, text in section.blocks:
             match language:
-                case "sh" | "python" | "text":
+                case "sh" | "python" | "text" | "console":
                     pass  # run above; text is what programs print
                 case "toml":
                     tomllib.loads(text)
