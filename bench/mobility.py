@@ -7,13 +7,16 @@ from bench.mobility_paper import (
     figure_4,
     figure_5,
     figure_6,
-    figures_7_8,
-    figures_9_10,
+    figure_7,
+    figure_8,
+    figure_9,
+    figure_10,
     lossless,
     overshoot,
     rebuilding,
     subscribers,
 )
+from bench.mobility_real import real
 from bench.mobility_sweep import lengths, sizes, speed
 from bench.report import Options, Report, Section, run_sections
 
@@ -24,8 +27,10 @@ SECTIONS: dict[str, Section] = {
     "figure4": figure_4,
     "figure5": figure_5,
     "figure6": figure_6,
-    "figure7": figures_7_8,
-    "figure9": figures_9_10,
+    "figure7": figure_7,
+    "figure8": figure_8,
+    "figure9": figure_9,
+    "figure10": figure_10,
     "subscribers": subscribers,
     "overshoot": overshoot,
     "lossless": lossless,
@@ -33,6 +38,7 @@ SECTIONS: dict[str, Section] = {
     "cause": cause,
     "sizes": sizes,
     "lengths": lengths,
+    "real": real,
 }
 
 

@@ -4,7 +4,9 @@ All that speed changes in the paper's model is how often publishers move. So fir
 publishers is varied against it, such that as many moves happen at every speed: if speed by itself
 did anything, it would show here. Then one thing at a time that the paper does not describe:
 publishers that move in step, first connections that count, and links that take some time to wake up
-when they were silent, as a connection of TCP does that begins slowly again after a pause.
+when they were silent, as a connection of TCP does that begins slowly again after a pause. Small
+messages leave all links idle, so that nothing but the variant can make a difference; large ones
+fill those near the root at the highest speed.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 from statistics import fmean
@@ -73,6 +74,10 @@ class Sweep:
     def service(self, label: str, found: Outcome) -> None:
         """What subscribers notice."""
         self.add(f"{label}: probes delivered", "%", 100 * found.ratio)
+        self.latency(label, found)
+
+    def latency(self, label: str, found: Outcome) -> None:
+        """From a publication to each of its deliveries."""
         self.add(f"{label}: latency, mean", "s", mean_latency(found))
         self.add(f"{label}: latency, median", "s", found.latency(0.5))
 
@@ -126,33 +131,51 @@ def figure_6(report: Report, options: Options) -> None:
             sweep.add(f"{algorithm}: {part:.0%} within", "s", found.latency(part))
 
 
-def figures_7_8(report: Report, options: Options) -> None:
-    """Delivery, latency and cost by speed, all publishers being as fast."""
+def figure_7(report: Report, options: Options) -> None:
+    """Delivery and cost by speed, all publishers being as fast."""
+    for label, found, sweep in _by_speed("figure 7", report, options):
+        sweep.add(f"{label}: probes delivered", "%", 100 * found.ratio)
+        sweep.cost(label, found)
+
+
+def figure_8(report: Report, options: Options) -> None:
+    """Latency by speed, in the same runs."""
+    for label, found, sweep in _by_speed("figure 8", report, options):
+        sweep.latency(label, found)
+
+
+def figure_9(report: Report, options: Options) -> None:
+    """Cost by the part of publishers that publish the same."""
+    for label, found, sweep in _by_locality("figure 9", report, options):
+        sweep.cost(label, found)
+
+
+def figure_10(report: Report, options: Options) -> None:
+    """Latency in the same runs, and delivery."""
+    for label, found, sweep in _by_locality("figure 10", report, options):
+        sweep.service(label, found)
+
+
+def _by_speed(name: str, report: Report, options: Options) -> Iterator[tuple[str, Outcome, Sweep]]:
     speeds = settings()["figure_7_speeds"]
-    sweep = Sweep("figures 7 and 8", report, options, len(speeds) * len(ALGORITHMS))
+    sweep = Sweep(name, report, options, len(speeds) * len(ALGORITHMS))
     for speed in speeds:
         for algorithm in ALGORITHMS:
             label = f"{speed:g} km/h, {algorithm}"
-            found = sweep.play(label, algorithm=algorithm, speeds=(speed,))
-            sweep.service(label, found)
-            sweep.cost(label, found)
+            yield label, sweep.play(label, algorithm=algorithm, speeds=(speed,)), sweep
 
 
-def figures_9_10(report: Report, options: Options) -> None:
-    """Cost and latency by the part of publishers that publish the same."""
-    parts = [0.0, 0.9] if options.quick else settings()["localities"]
-    sweep = Sweep("figures 9 and 10", report, options, len(parts) * len(ALGORITHMS))
+def _by_locality(
+    name: str, report: Report, options: Options
+) -> Iterator[tuple[str, Outcome, Sweep]]:
+    paper = settings()
+    parts = [0.0, 0.9] if options.quick else paper["localities"]
+    sweep = Sweep(name, report, options, len(parts) * len(ALGORITHMS))
     for part in parts:
         for algorithm in ALGORITHMS:
             label = f"{part:.0%} locality, {algorithm}"
-            found = sweep.play(
-                label,
-                algorithm=algorithm,
-                locality=part,
-                duration=settings()["duration_locality"],
-            )
-            sweep.service(label, found)
-            sweep.cost(label, found)
+            varied = {"locality": part, "duration": paper["duration_locality"]}
+            yield label, sweep.play(label, algorithm=algorithm, **varied), sweep
 
 
 def subscribers(report: Report, options: Options) -> None:

@@ -30,7 +30,7 @@ class Workload(NamedTuple):
     locality: float = 0.0  # part of the publishers that all publish the same
     turns: float = 0.5  # chance that a publisher turns back at the end of a cell
     overshoot: int | None = None  # brokers past the proxy set, at most; None: anywhere
-    size: int = 600  # bytes of a message
+    size: int = 512  # bytes of a message
     warm_up: float = 60.0  # s of moving before anything is measured
     duration: float = 300.0  # s that are measured
     seed: int = 1

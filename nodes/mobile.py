@@ -109,7 +109,7 @@ class PeerMobile:
         self._numbers = count(1)
         self.followed = 0  # moves to a broker that discovery found nearer
         self.not_followed = 0  # such brokers that did not take this node, or came too soon
-        node.control.register("mobile", self._tell)
+        node.control.register("mobile", self.facts)
         node.control.register("mobile-move", self._move)
         if node.config.section(MobilitySettings).follow_nearest:
             node.in_background(self._follow)
@@ -198,11 +198,14 @@ class PeerMobile:
     # -- what the control socket tells ----------------------------------------------------------
 
     async def _move(self, broker: str = "") -> Any:
-        """Move, and tell where it is then."""
+        """Move, and tell where it is once the trees stand, or have had their time."""
         await self.move_to(broker)
-        yield self._tell()
+        with trio.move_on_after(ATTACHED_WITHIN):
+            await self.stands()
+        yield self.facts()
 
-    def _tell(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, Any]:
+        """Where this client is and what it wants; or what this broker keeps for whom."""
         node = self._node
         host = node.driver.host
         told: dict[str, Any] = {"node": node.name, "broker": self._content.broker}

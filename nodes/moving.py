@@ -20,10 +20,12 @@ import trio
 from overlay.errors import LocalProtocolError
 from overlay.net.addresses import parse_endpoint
 from overlay.net.config import NetSettings
+from protocols.membership import Membership
 from protocols.topics.machine import Topics
+from protocols.zones import Zones
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 
     from nodes.node import Node
     from nodes.settings import NodeConfig
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from protocols.membership.attributes import Value
     from protocols.topics.moving import Luggage
 
+JOINED_WITHIN = 10.0  # s: those who were there may be gone
 SEEDS = 8  # nodes of the old zone whose addresses are tried in the new one
 
 
@@ -73,7 +76,12 @@ class Relocation:
 class Moving:
     """What `peer.move` and `overlay move` do."""
 
-    def __init__(self, node: Node, attributes: Mapping[str, Value], joined: Callable[[], Any]):
+    def __init__(
+        self,
+        node: Node,
+        attributes: Mapping[str, Value],
+        joined: Callable[[], Awaitable[None]],
+    ) -> None:
         self._node = node
         self._attributes = attributes
         self._joined = joined
@@ -82,11 +90,11 @@ class Moving:
 
     async def control(
         self, zone: str = "", bind: list[str] | None = None, seeds: list[str] | None = None
-    ) -> dict[str, Any]:
+    ) -> AsyncIterator[dict[str, Any]]:
         """Move, and tell where the node is now."""
         node = self._node
         await self.move(zone, bind or (), seeds or ())
-        return {
+        yield {
             "node": node.name,
             "overlay": node.overlay,
             "zone": node.zone,
@@ -94,7 +102,7 @@ class Moving:
         }
 
     async def move(self, zone: Scope, bind: Iterable[str], seeds: Iterable[str]) -> None:
-        """Leave, and come back when the node runs there and somebody of the zone took it in."""
+        """Leave, and return when the node runs there and, if somebody is there, was taken in."""
         node = self._node
         if not node.is_running:
             raise LocalProtocolError(f"{node.name} does not run")
@@ -103,21 +111,27 @@ class Moving:
         zone = zone or node.zone
         node.check_zone(zone)
         self._under_way = True
+        somebody = self._is_known(zone)
         try:
             relocation = Relocation(node, self._config(zone, tuple(bind), tuple(seeds)), zone)
             await node.relocate(relocation)
             for key, value in self._attributes.items():
-                node.call(self._membership_set, key, value)
-            await self._joined()
+                membership = node.protocol(Membership, node.zone)
+                node.call(membership.set_attribute, key, value)
+            if somebody:
+                with trio.move_on_after(JOINED_WITHIN):
+                    await self._joined()
         finally:
             self._under_way = False
         if relocation.refused is not None:
             raise relocation.refused
 
-    def _membership_set(self, key: str, value: Value, now: float) -> None:
-        from protocols.membership import Membership
-
-        self._node.protocol(Membership, self._node.zone).set_attribute(key, value, now)
+    def _is_known(self, zone: Scope) -> bool:
+        """Whether others are in that zone, as far as this node knows."""
+        node = self._node
+        if zone == node.zone:
+            return len(node.protocol(Membership, zone).view) > 1
+        return any(entry.name == zone for entry in node.protocol(Zones).zones())
 
     def _config(self, zone: Scope, bind: tuple[str, ...], seeds: tuple[str, ...]) -> NodeConfig:
         """The node's config as it is there: it knows some of those that it knows here."""

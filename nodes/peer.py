@@ -198,7 +198,7 @@ class Peer:
         self, *, zone: str = "", bind: Iterable[str] = (), seeds: Iterable[str] = ()
     ) -> None:
         """Leave this zone, or this address, and go on elsewhere with all publishers and
-        subscriptions; returns when the peer is in its zone there.
+        subscriptions; returns when the peer is in its zone there, or nobody else is.
 
         `seeds` (HOST:PORT) are asked besides those that it knows. SecurityError when it may not be
         in that zone; where it cannot listen it comes back, and the error says why.
@@ -217,6 +217,7 @@ class Peer:
 
     def _assemble(self, host: Host) -> None:
         self._recipe(host)
+        self._in_use_since = inf  # each place has its own doubts about an earlier life
         host.listen(NameTaken, self._on_name_taken)
         host.listen(TurnedAway, self._on_turned_away)
         self.watching.hear(host)

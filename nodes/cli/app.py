@@ -23,6 +23,7 @@ from nodes.cli import (
     lab,
     members,
     mobile,
+    move,
     new_protocol,
     peer,
     pub,
@@ -82,7 +83,7 @@ def _version() -> str:
 
 
 for module in (
-    *(peer, running, members, zones, topology, watch, clock, dashboard),
+    *(peer, running, move, members, zones, topology, watch, clock, dashboard),
     *(pub, sub, topics, collector, brokers, discover, echo, new_protocol, demo, analyze, doctor),
 ):
     module.register(app)

@@ -22,7 +22,7 @@ def show(node: NodeName = None, json: AsJson = False) -> None:
     """Tell of each node where it is attached; of a broker, for whom it keeps what."""
     told = ask_each(node, "mobile")
     if json:
-        print_json(told)
+        print_json({"nodes": told})
         return
     for one in told:
         _print(one)

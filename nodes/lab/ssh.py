@@ -87,7 +87,8 @@ class Ssh:
                 await master.wait()
             if master.poll() is None:
                 master.kill()
-            await master.aclose() if hasattr(master, "aclose") else None
+            if master.stderr is not None:
+                await master.stderr.aclose()
         self._socket.unlink(missing_ok=True)
 
     async def run(
@@ -109,12 +110,6 @@ class Ssh:
         raise HostFailure(
             f"no answer within {within:g} s", f"look at its load: `ssh {self.host.at}`"
         )
-
-    async def stream(self, command: str) -> int:
-        """Run a line whose output goes to ours, until it ends."""
-        line = f"exec sh -c {shlex.quote(command)}"
-        done = await trio.run_process([*self.words(), line], stdin=b"", check=False)
-        return done.returncode
 
     def _failure(self, said: str) -> HostFailure:
         host = self.host

@@ -96,7 +96,8 @@ class MobileWorld(ContentWorld):
         rng = self.stage.rng
         to = self.plans.get(client) or rng.choice(self.brokers)
         self.plans[client] = rng.choice(self.brokers)
-        if client in self.client_of and rng.random() < 0.5:
+        is_there = self.stage.protocol(client, Mobility).is_somewhere
+        if client in self.client_of and is_there and rng.random() < 0.5:
             self.plans[client] = to if rng.random() < 0.7 else self.plans[client]
             self.moveout(client)
         else:

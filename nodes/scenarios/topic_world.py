@@ -169,6 +169,15 @@ class Newsroom(Overlay):
 
     def crash(self, name: NodeId) -> None:
         """End a node at once; its streams and its reader end with it."""
+        self._end(name)
+        self.stage.crash(name)
+
+    def stop(self, name: NodeId) -> None:
+        """Let it end in good order."""
+        self._end(name)
+        self.stage.stop(name)
+
+    def _end(self, name: NodeId) -> None:
         if name in self.readers:
             self.readers.pop(name).gone = True
             self.subscriptions.pop(name, None)
@@ -176,7 +185,6 @@ class Newsroom(Overlay):
             reader.gone = True
         for stream in [one for one in self.publishers if one[0] == name]:
             del self.publishers[stream]
-        self.stage.crash(name)
 
     def restart(self, name: NodeId) -> None:
         """Start it again."""

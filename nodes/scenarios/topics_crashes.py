@@ -145,6 +145,29 @@ def gateway_crash_twice(stage: Stage) -> Scenario:
     yield from until_quiet(room)
 
 
+@scenario("topics-gateway-restart", nodes=9)
+def gateway_restart(stage: Stage) -> Scenario:
+    """A gateway dies or stops, and is back before it is missed, while frames are lost."""
+    room = Newsroom(stage)
+    yield from room.start()
+    stream = everywhere(room)
+    yield room.connected(stream)
+    stage.loss(stage.rng.choice((0.0, 0.02, 0.1)))
+    yield from stream_on(room, stream, 10)
+    victim = room.gateway(stage.rng.choice(ZONES))
+    if victim != "a0":
+        room.crash(victim) if stage.rng.random() < 0.5 else room.stop(victim)
+        yield Pause(stage.rng.uniform(0.0, 1.0))
+        room.restart(victim)
+        room.subscribe(victim)
+    yield from stream_on(room, stream, stage.rng.randint(1, 60))
+    stage.heal()
+    yield room.settled()
+    yield room.connected(stream)
+    yield from stream_on(room, stream, 10)
+    yield from until_quiet(room)
+
+
 @scenario("topics-flush-after-crash", nodes=12, both_worlds=False)
 def flush_after_crash(stage: Stage) -> Scenario:
     """The gateways on both sides die together: who flushes waits for their successors alone."""

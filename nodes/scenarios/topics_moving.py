@@ -98,7 +98,7 @@ def moving_subscriber(stage: Stage) -> Scenario:
     yield Until(lambda: all(out.all_settled for out in outs), within=SETTLED, what=what)
 
 
-@scenario("topics-moving-all", nodes=12, both_worlds=False)
+@scenario("topics-moving-all", nodes=9, both_worlds=False)
 def moving_all(stage: Stage) -> Scenario:
     """Publisher and subscribers move, one after the other, while frames are lost."""
     room = Caravan(stage)
@@ -107,7 +107,7 @@ def moving_all(stage: Stage) -> Scenario:
     room.subscribe_too("a1")
     yield room.connected(stream)
     stage.loss(stage.rng.choice((0.0, 0.02, 0.1)))
-    for _ in range(4):
+    for _ in range(3):
         mover = stage.rng.choice(("a0", *room.readers))
         if len(room.members[room.zone_of[mover]]) == 1:
             continue

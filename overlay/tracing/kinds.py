@@ -461,6 +461,21 @@ MOVED_OUT = Kind(
 MOVED_IN = Kind(
     "moved-in", DELIVERY, "this client turned to its broker `peer`", {"detail": "the algorithm"}
 )
+KEPT_FOR = Kind(
+    "kept-for",
+    DELIVERY,
+    "what this broker keeps for the mobile subscriber `peer`",
+    {
+        "detail": "away, silent, back, handed over (`origin`: to whom) or expired",
+        "count": "publications that were lost with it, where it expired",
+    },
+)
+KEPT_GAP = Kind(
+    "kept-gap",
+    DELIVERY,
+    "publications for this mobile subscriber are lost",
+    {"count": "at least so many; 0: nobody knows", "detail": "why"},
+)
 TREE_READY = Kind(
     "tree-ready",
     DELIVERY,

@@ -23,7 +23,7 @@ publication follows matching subscriptions.
 *Links.* A link is up once both ends said that they hear the other, and for as long as they do; a
 link that carries one way alone carries nothing.
 
-*Ledgers.* Whatever one node tells a neighbour is a ledger with two kinds of lines, advertisements
+*Ledgers.* Whatever one node tells a neighbour is a ledger with lines, of advertisements, grafts
 and subscriptions; what it holds is a function of the teller's own tables. Changes are counted.
 Who misses one, or sees another digest in a greeting, asks for the whole ledger. So a new link, a
 neighbour that returned and a lost message are mended in the same way, and two neighbours that
@@ -50,6 +50,11 @@ finds it. One cover, the same for all brokers, cannot: nothing stops an advertis
 its cover's broker, and everybody's subscriptions go there. `whole` advertisements are
 told to all, and take no part in covering.
 
+*Grafts.* A publisher may publish elsewhere on the tree of its advertisement than where that is
+rooted (`grafts.py`; for clients that move, `protocols.mobility`). Lines of a third kind tell on
+which sides of a broker there are sources: upwards from each of them, and back whether there are
+others. Between sources subscriptions go to all of them; where the anchor has none, not to it.
+
 *Publications* go down the tree of their advertisement, to neighbours from which a matching
 subscription came and that have no other way to the publisher; where it is covered, down the tree
 of its cover, which the publication then names. They carry a sequence number. A broker hands them
@@ -69,6 +74,8 @@ Invariants
 - The choice for each advertisement is the best of its offers, and has this broker not in its path.
 - Each neighbour's ledger holds exactly: the chosen advertisements that it may be told and no cover
   suppresses; of the subscriptions that it must get, all but those that another one told covers.
+- A neighbour is told of grafts exactly if it is the last hop of what has a source on this side, or
+  a branch that has one of its own.
 - Publications of one epoch are handed on in strictly growing order.
 - Everything is bounded (`content.max_*`), and what a bound refused is counted.
 - (scenarios) Once all is quiet, a publication reaches every matching subscription exactly once.

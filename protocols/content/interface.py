@@ -164,8 +164,13 @@ class MobileRouting(Protocol):
     def anchor(self, client: NodeId) -> None:
         """Build a client's trees anew from here, in its own epoch."""
 
-    def branches(self, entry: EntryId, tree: EntryId, src: NodeId) -> list[Branch]:
-        """The neighbours to which a publication that came from `src` may be handed on."""
+    def branches(
+        self, entry: EntryId, tree: EntryId, src: NodeId, *, wanting: bool = False
+    ) -> list[Branch]:
+        """The neighbours to which a publication that came from `src` may be handed on.
+
+        With `wanting`, those alone that want any: where publications may be under way.
+        """
 
     def hangs_on(self, entry: EntryId, tree: EntryId, src: NodeId) -> bool:
         """Whether this broker tells its subscriptions to `src` for the sake of that tree."""

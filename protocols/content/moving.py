@@ -92,21 +92,31 @@ class Moving:
 
     # -- trees ----------------------------------------------------------------------------------
 
-    def branches(self, entry: EntryId, tree: EntryId, src: NodeId) -> list[Branch]:
+    def branches(
+        self, entry: EntryId, tree: EntryId, src: NodeId, *, wanting: bool = False
+    ) -> list[Branch]:
         """See MobileRouting."""
         srt = self._router.srt
         by = srt.get(tree) or srt.get(entry)
         found: list[Branch] = []
         if by is None:
             return found
-        for peer, hop in self._hops.items():
-            if peer != src and hop.is_up and hop.role == BROKER:
+        peers = self._wanting(by) if wanting else self._hops
+        for peer in peers:
+            hop = self._hops.get(peer)
+            if hop is not None and peer != src and hop.is_up and hop.role == BROKER:
                 one = self._router.tree_to(peer, by)
                 if one is not None:
                     turns = self._router.turns(one.id, peer)
                     tree = "" if one.id == entry else one.id
                     found.append(Branch(peer, tree, one.epoch, turns))
         return found
+
+    def _wanting(self, one: Advertised) -> dict[NodeId, None]:
+        """The hops from which subscriptions came that intersect an advertisement."""
+        prt = self._router.prt
+        found = prt.intersected_by(one.constraint, one.model)
+        return {hop: None for entry in found for hop in prt.rows(entry)}
 
     def hangs_on(self, entry: EntryId, tree: EntryId, src: NodeId) -> bool:
         """See MobileRouting."""

@@ -27,7 +27,6 @@ has four algorithms, and says that they can be combined. A publisher's settings 
 | 277 | Sound      | a tree is asked whether it stands      | asks its own branches                |
 | 278 | Sounded    | all branches behind have answered      | answers in turn, or tells the client |
 | 279 | TreeReady  | the wave came back (end of t4)         | publishes what waited                |
-
 | 280 | Here       | a subscriber comes to a broker, or     | keeps for it, fetches what others    |
 |     |            | wants something else                   | kept                                 |
 | 281 | Hosted     | it is kept for; or not, and why        | takes from now on; or is told        |
@@ -47,11 +46,16 @@ there are others besides. So all brokers between sources send subscriptions to e
 nobody else is told anything: the tree is the same, seen from another root. When the old broker's
 time is over it is a source no more, and subscriptions on the way to it are taken back: that is all
 that is extraneous. The old broker stays the anchor for as long as there is a source; if it fails,
-who has the publisher advertises in its new epoch.
+who has the publisher advertises in its new epoch. A client says in which epoch the tree is rooted
+that it has (its broker tells when a new one begins): a broker that knows an older one alone, left
+over somewhere, does not use it. Where another advertisement covers it, the tree may not be known;
+then it is advertised anew, which the cover keeps short. On a graph with cycles a grafted tree is a
+tree, but not of shortest paths: `reanchor` builds it anew where a publisher stays.
 
 *Standing in.* A broker that keeps or prefetches an advertisement offers it itself, in the epoch
 that the client gave it. It ends when its time is over and no source needs the anchor, or when the
-advertisement is known in a newer epoch. A publisher's broker renews its proxies.
+advertisement is known in a newer epoch. A publisher's broker renews its proxies, which are sources
+on its tree all the time; who names none has the closest brokers that its first one knows of.
 
 *The end of t4.* The paper has no way to know it. Here the publisher's broker *sounds* the tree: it
 asks every neighbour to which it hands publications on; these ask theirs. A leaf answers at once,
@@ -66,10 +70,13 @@ it (`complete` is false).
 
 *Lossless handover* (`handover = "lossless"`). A client keeps what it publishes from `moveout` to
 TreeReady, in order and bounded (`max_held`: then `publish` refuses). Its previous broker flushes
-before the new tree is begun: it sounds its own tree behind the last publication, so that nothing is
-under way on the old tree when ways change. Sequence numbers go on; nothing is lost, doubled or out
-of order as long as brokers and links live. With "best-effort", as in the paper, publications go at
-once.
+before the new tree is begun: it sounds its own tree behind the last publication, as far as anybody
+wants what is published, so that nothing is under way on the old tree when ways change; what a
+client advertised does not count at its new broker until then. Who moves on before it was handed
+over is asked for from broker to broker. Such an advertisement has a tree of its own (`whole`), or
+it would lose what it publishes when its cover moves. Sequence numbers go on; nothing is lost,
+doubled or out of order as long as brokers and links live. With "best-effort", as in the paper,
+publications go at once; with "sounded", too, but the end of t4 is told.
 
 *Subscribers* (keeper.py at brokers, follower.py at subscribers; both use content-based routing from
 outside). A mobile subscriber is no client of content-based routing: its broker *stands in* for it,

@@ -80,6 +80,9 @@ class Arriving:
             else:
                 self._proceed(client, arrival, now)
             return
+        if arrival is None and len(self._arrivals) >= self._config.max_arrivals:
+            self._counts.not_taken += 1
+            return
         arrival = self._arrivals[client] = Arrival(msg, now + self._config.patience)
         self._effects.emit(ClientMovedIn(client, msg.previous))
         if msg.algorithm == "proxy":
@@ -150,6 +153,13 @@ class Arriving:
         """It has been here for long: its trees are built anew from here, unless it has proxies."""
         if client in self._content.clients() and not self._proxies.of(client):
             self._content.moving.anchor(client)
+
+    def chose(self, client: NodeId, proxies: tuple[NodeId, ...]) -> None:
+        """A client at its first broker has these proxies."""
+        arrival = self._arrivals.get(client)
+        if arrival is not None and arrival.is_ready:
+            number = arrival.move.number
+            self._effects.send(client, TreeReady(number, True, proxies=proxies, stands=False))
 
     def rooted(self, one: Advertised) -> None:
         """A tree begins here: its publisher must know, or it would use an older one some day."""

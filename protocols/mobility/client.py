@@ -53,6 +53,11 @@ class Mover:
         """Whether it has no broker, or its trees are not known to stand."""
         return not self._here or self._asking
 
+    @property
+    def is_somewhere(self) -> bool:
+        """Whether there is a broker to move out of."""
+        return bool(self._here)
+
     def moveout(self, now: float) -> None:
         """Leave the broker; LocalProtocolError where there is none."""
         broker = self._here
@@ -95,7 +100,8 @@ class Mover:
         self._asking = self._config.handover != "best-effort"
         self._counts.moveins += 1
         self._arrive(broker)
-        self._tell(0, 0)
+        if self._config.handover == "lossless":  # before its advertisements: they do not count yet
+            self._tell(0, 0)
         self._content.attach(
             broker,
             now,
@@ -122,7 +128,7 @@ class Mover:
         if src != self._here or msg.number != self._number:
             self._counts.strays += 1
             return
-        if msg.proxies and not self._proxies:
+        if len(msg.proxies) > len(self._proxies) and not self._config.proxies:
             self._proxies = msg.proxies
         for root in msg.roots:
             self._content.rooted(root.id, root.epoch)

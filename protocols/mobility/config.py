@@ -70,6 +70,9 @@ class MobilitySettings(KeepingSettings, frozen=True, kw_only=True):
     max_standing: Annotated[
         int, bounded("advertisements", 0, 1_000_000, "that a broker makes for absent clients")
     ] = 10_000
+    max_arrivals: Annotated[
+        int, bounded("clients", 1, 1_000_000, "that moved in at a broker and are there, or not yet")
+    ] = 10_000
     max_waves: Annotated[
         int, bounded("waves", 1, 1_000_000, "of questions that pass a broker at the same time")
     ] = 10_000

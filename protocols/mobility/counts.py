@@ -15,6 +15,7 @@ class MobilityCounts(msgspec.Struct):
     not_stood_in: int = 0  # that `max_standing` refused
     handed_over: int = 0  # clients that another broker took over
     not_handed_over: int = 0  # clients whose previous broker did not answer
+    not_taken: int = 0  # clients that `max_arrivals` refused
     expelled: int = 0  # clients that had moved without a word
     waves: int = 0  # questions that began here or passed
     not_sounded: int = 0  # questions that `max_waves` refused

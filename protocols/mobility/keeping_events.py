@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from overlay.ids import NodeId
 from overlay.predicates import Item
 from overlay.protocol import Event
+from overlay.tracing import Trace
+from overlay.tracing.kinds import KEPT_FOR, KEPT_GAP
 
 
 class Received(Event, frozen=True):
@@ -30,6 +33,10 @@ class Gap(Event, frozen=True):
     lost: int  # at least so many; 0: nobody knows
     reason: str
 
+    def traces(self) -> Iterable[Trace]:
+        """One row."""
+        return (Trace(KEPT_GAP, count=self.lost, detail=self.reason),)
+
 
 class Settled(Event, frozen=True):
     """A broker keeps for this subscriber from now on."""
@@ -51,11 +58,19 @@ class SubscriberAway(Event, frozen=True):
     client: NodeId
     silent: bool  # it said nothing
 
+    def traces(self) -> Iterable[Trace]:
+        """One row."""
+        return (Trace(KEPT_FOR, self.client, detail="silent" if self.silent else "away"),)
+
 
 class SubscriberBack(Event, frozen=True):
     """It takes again, at this broker."""
 
     client: NodeId
+
+    def traces(self) -> Iterable[Trace]:
+        """One row."""
+        return (Trace(KEPT_FOR, self.client, detail="back"),)
 
 
 class BoxHandedOver(Event, frozen=True):
@@ -64,12 +79,20 @@ class BoxHandedOver(Event, frozen=True):
     client: NodeId
     broker: NodeId
 
+    def traces(self) -> Iterable[Trace]:
+        """One row."""
+        return (Trace(KEPT_FOR, self.client, origin=self.broker, detail="handed over"),)
+
 
 class BoxExpired(Event, frozen=True):
     """A subscriber did not come back: what was kept for it is gone."""
 
     client: NodeId
     kept: int
+
+    def traces(self) -> Iterable[Trace]:
+        """One row."""
+        return (Trace(KEPT_FOR, self.client, count=self.kept, detail="expired"),)
 
 
 SUBSCRIBER_EVENTS: tuple[Any, ...] = (Received, Gap, Settled, NotKept)

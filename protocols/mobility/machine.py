@@ -84,7 +84,10 @@ class Mobility(OverlayProtocol):
         self._standing = Standing(me, effects, config, content, counts)
         self._sounding = Sounding(me, effects, rng, config, content, counts)
         self._leaving = Leaving(effects, config, content, counts, self._standing, self._sounding)
-        self._proxies = ProxySets(me, effects, config, content, self._standing)
+        self._proxies = ProxySets(
+            *(me, effects, config, content, self._standing),
+            lambda client, chosen: self._arriving.chose(client, chosen),
+        )
         self._arriving = Arriving(
             *(me, effects, config, content, counts),
             *(self._standing, self._sounding, self._leaving, self._proxies),
@@ -122,6 +125,11 @@ class Mobility(OverlayProtocol):
     def is_moving(self) -> bool:
         """Whether this client has no broker, or its trees are not known to stand."""
         return self._mover.is_moving
+
+    @property
+    def is_somewhere(self) -> bool:
+        """Whether this client has a broker that it can move out of, even a silent one."""
+        return self._mover.is_somewhere
 
     def foretell(self, chosen: Predictor) -> None:
         """Use that predictor from now on."""

@@ -105,7 +105,7 @@ class Sound(Message, frozen=True, tag=277):
 
     entry: EntryId
     number: Number  # of the wave
-    flush: bool  # ask everybody: publications went before
+    flush: bool  # publications went before: ask, again, whoever wants any
     series: Number
     stamp: Number
     tree: MaybeEntry = ""  # the advertisement whose tree it follows where its own is not known

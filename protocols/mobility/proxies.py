@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from overlay.ids import NodeId
 from overlay.protocol import Effects
 from protocols.content.interface import MobileContent
@@ -23,6 +25,7 @@ class ProxySets:
         config: MobilitySettings,
         content: MobileContent,
         standing: Standing,
+        tell: Callable[[NodeId, tuple[NodeId, ...]], None],
     ) -> None:
         self._me = me
         self._effects = effects
@@ -30,6 +33,8 @@ class ProxySets:
         self._content = content
         self._standing = standing
         self._sets: dict[NodeId, tuple[NodeId, ...]] = {}
+        self._choosing: dict[NodeId, None] = {}  # clients at their first broker, which chooses
+        self._tell = tell
 
     def of(self, client: NodeId) -> tuple[NodeId, ...]:
         """The proxies of a client."""
@@ -38,6 +43,8 @@ class ProxySets:
     def begin(self, client: NodeId, proxies: tuple[NodeId, ...], now: float) -> None:
         """A publisher came; who names no proxies has the closest brokers to this, its first one."""
         self._sets[client] = proxies or self._closest()
+        if not proxies:
+            self._choosing[client] = None
         self.renew(client, now)
 
     def _closest(self) -> tuple[NodeId, ...]:
@@ -50,6 +57,9 @@ class ProxySets:
         proxies = self._sets.get(client)
         if proxies is None:
             return
+        if client in self._choosing and len(proxies) < self._config.proxy_count:
+            proxies = self._sets[client] = self._closest()  # more are known by now
+            self._tell(client, proxies)
         lease = self._config.proxy_lease
         offers = self._content.moving.offers_of(client)
         for one in offers:
@@ -67,5 +77,6 @@ class ProxySets:
 
     def end(self, client: NodeId) -> None:
         """The publisher is here no more: its next broker renews them, or nobody."""
+        self._choosing.pop(client, None)
         if self._sets.pop(client, None) is not None:
             self._effects.cancel_timer((RENEW, client))

@@ -128,7 +128,7 @@ class Sounding:
         self._effects.set_timer((WAVE, key), now + self._config.retry)
         if self._content.moving.holds(entry):
             return  # publications that came before the question have not been handed on
-        branches = self._content.moving.branches(entry, wave.tree, src)
+        branches = self._content.moving.branches(entry, wave.tree, src, wanting=wave.flush)
         known = self._stand.get(entry, {})
         wave.asked = {
             branch.peer: branch

@@ -72,6 +72,15 @@ class Publisher(Outgoing):
             found[Seat(gateway, relay=True)] = ALL_OTHER_ZONES
         return found
 
+    def review(self, now: float) -> None:
+        """Look at who is interested now; where this node stands for its zone it knows all zones."""
+        super().review(now)
+        core, topic = self.core, self.topic
+        mine = ALL_OTHER_ZONES in self.orphans and core.book.gateway_of(topic) == core.me
+        if mine and core.book.knows_remote(topic):  # each of them has its own place now
+            del self.orphans[ALL_OTHER_ZONES]
+            self.settled(now)
+
     # -- the open chunk -------------------------------------------------------------------------
 
     @property

@@ -28,7 +28,7 @@ from protocols.topics.messages import (
     StreamKey,
 )
 from protocols.topics.modes import Mode
-from protocols.topics.relation import EVERYBODY, Orphan, Relation, Seat
+from protocols.topics.relation import ALL_OTHER_ZONES, EVERYBODY, Orphan, Relation, Seat
 from protocols.topics.stream import Stream
 
 LONGEST_OFFER_PAUSE = 2.0  # s
@@ -187,8 +187,8 @@ class Receivers(Stream):
         ]
         if stands_for and stands_for in self.orphans:
             owed.append(self.orphans.pop(stands_for).position)
-        if EVERYBODY in self.orphans:
-            owed.append(self.orphans[EVERYBODY].position)
+        several = (EVERYBODY, ALL_OTHER_ZONES) if seat.relay else (EVERYBODY,)  # it may be of them
+        owed += [self.orphans[whom].position for whom in several if whom in self.orphans]
         position = min(owed, default=self.history.newest)
         pause = self.core.settings.offer_every
         offset = self.history.offset(position)

@@ -13,7 +13,6 @@ from typing import Any
 from overlay.errors import InvariantViolation, RemoteProtocolError
 from overlay.ids import NodeId
 from protocols.topics import tracing
-from protocols.topics.acknowledging import Acknowledging
 from protocols.topics.core import Core
 from protocols.topics.events import Gap, PublisherAppeared, PublisherFailed, PublisherGone
 from protocols.topics.history import Chunk
@@ -23,11 +22,8 @@ from protocols.topics.messages import (
     LARGEST,
     LAST,
     LOST,
-    Accept,
     Data,
     Leave,
-    Moving,
-    Offer,
     Range,
     StreamKey,
 )
@@ -36,25 +32,20 @@ from protocols.topics.ordering import weight
 from protocols.topics.packing import repack, unpack
 from protocols.topics.relation import Seat
 from protocols.topics.repairing import Repairs
-from protocols.topics.subscription import Batch, Replay, Subscription
+from protocols.topics.sources import Sourced
+from protocols.topics.subscription import Batch, Subscription
 
 
-class Incoming(Acknowledging):
+class Incoming(Sourced):
     """What this node knows of a stream that it gets."""
 
     __slots__ = (
-        "_asked_accept",
         "_draining",
         "_gap_at",
         "_new_gap",
         "_promised_by",
-        "called_at",
-        "failed",
         "final",
-        "heard_at",
         "lost",
-        "lost_at",
-        "moves_until",
         "oldest",
         "over",
         "repairs",
@@ -71,18 +62,12 @@ class Incoming(Acknowledging):
         *,
         relay: bool = False,
     ) -> None:
-        super().__init__(core, key, topic, mode, source, relay=relay)
+        super().__init__(core, key, topic, mode, source, now, relay=relay)
         self.repairs = Repairs(core, key, topic, mode, source, relay=relay)
         self.oldest = 0  # that the source still has
         self.final: int | None = None  # the last one, once its publisher closed
         self.lost = False  # and that because it failed
         self.over = False
-        self.failed = ""  # why its source is held for gone, while something here is not read yet
-        self.heard_at = now
-        self.called_at = -inf  # when this node last asked for offers of it
-        self.lost_at: float | None = None  # when membership removed the source
-        self.moves_until = 0.0  # its publisher or this node changes its zone: sources change
-        self._asked_accept = -inf
         self._promised_by: NodeId | None = None  # who sent the last Begin
         self._gap_at = inf  # when its timer rings
         self._new_gap = False  # somebody must hear of it, though others are asked for already
@@ -97,36 +82,6 @@ class Incoming(Acknowledging):
             return self.relay.history.end
         told = self.repairs.bytes if self.mode is Mode.NACK else self._since_ack
         return self._acked_bytes + told
-
-    def accept(self, src: NodeId, offer: Offer, now: float) -> None:
-        """Take part, from where we are; or from where the sender says, if we are new to it."""
-        if src != self.source:
-            if self.mode is Mode.ACK and self.begun:
-                self.core.effects.send(self.source, Leave(*self.id, moved=True))
-            self.source = src
-            self._asked_accept = -inf
-        self.heard_at = now
-        self.lost_at = None
-        self.came_back()
-        self._attach(now)
-        self._ack_bytes = max(1, int(offer.window * self.core.settings.ack_share))
-        self._send_accept(now)
-
-    def waits_for_source(self, offer: Offer, now: float) -> bool:
-        """Whether it gets from its source, though that moves, what another one has no more."""
-        moves = now < self.moves_until and self.begun and not self.failed
-        return moves and self.mode is Mode.ACK and offer.oldest > self.settled + 1
-
-    def on_moving(self, now: float) -> None:
-        """Its publisher changes its zone: the source stays until another one has all."""
-        self.moves_until = now + self.core.settings.move_within
-        if self.relay is not None:
-            self.relay.on_moving(now)
-
-    def tell_moving(self) -> None:
-        """Have the source keep this node's place."""
-        moving = Moving(*self.id, self.receiver, self.settled)
-        self.core.effects.send(self.source, moving)
 
     def moved(self, core: Core, now: float) -> None:
         """This node is elsewhere now: have its old source go on, until a nearer one can."""
@@ -145,17 +100,6 @@ class Incoming(Acknowledging):
             self._arm_gap(now, self.core.settings.nack_again)
         self._drain(now)
         self._look(now)
-
-    def _send_accept(self, now: float) -> None:
-        if now - self._asked_accept < self.core.settings.resend_after:
-            return
-        self._asked_accept = now
-        have = self.settled if self.begun else 0
-        # 0 says that we are new: who has begun, at the first message, wants all that there is.
-        replay = Replay.all() if self.begun and not have else self._replay()
-        for_others = self.relay is not None
-        accept = Accept(*self.key, self.receiver, have, replay.kind, replay.amount, for_others)
-        self.core.effects.send(self.source, accept)
 
     def on_begin(self, src: NodeId, start: int, now: float, live: int = 0) -> None:
         """Where it begins, or goes on; `live`: for who is new, and wants no replay."""
@@ -510,13 +454,6 @@ class Incoming(Acknowledging):
         self.over = True
         if self.relay is not None:
             self.relay.end(now, lost=True)
-
-    def came_back(self) -> None:
-        """The source was only held for gone."""
-        if self.failed:
-            self.failed = ""
-            if self.subscriptions:
-                self.core.effects.emit(PublisherAppeared(self.topic, *self.key))
 
     def check_invariants(self) -> None:
         """See the package's docstring."""

@@ -20,7 +20,7 @@ NAMES = [
     # Half a minute each, on a shared machine two: their sections have tests of their own.
     *(
         pytest.param(name, marks=pytest.mark.slow)
-        for name in ("colony", "discovery", "membership", "node", "resources", "topics")
+        for name in ("colony", "discovery", "lab", "membership", "node", "resources", "topics")
     ),
 ]
 

@@ -49,6 +49,7 @@ PYTHON = [block for language, block in FENCE.findall(README) if language == "pyt
 PRINTED = (
     r"1 sensors/7/temperature 21\.5\n2 [a-z0-9/]+ 21\.6\n3 [a-z0-9/]+ 21\.7\n",
     r"\{'celsius': 21\.5\}\n",
+    r"1 in the hall\n2 in the yard\n3 back, at another address\n",
     r"roof \{'room': 'attic', 'celsius': 34\.5\}\n",
     r"bob answered after \d+\.\d\d ms\n",
     r"AttributesChanged\(zone='lab', member='ada', keys=\('gpu',\)\)\n\[.*\{'gpu': 4\}.*\]\n",

@@ -19,7 +19,7 @@ from protocols.mobility.messages import (
     TreeReady,
 )
 from tests.recording import Emit, Send
-from tests.unit.content.node import ad, changes, sends
+from tests.unit.content.node import ad, changes, sends, sub
 from tests.unit.mobility.node import MobileNode, events_of
 
 GOODBYE = Greeting("client", 0.0, 0, 0, bytes(8))
@@ -74,6 +74,9 @@ def test_prefetching_and_delayed_names_the_tree_to_use(node: MobileNode) -> None
 
 
 def test_lossless_flushes_before_it_withdraws_and_hands_over(node: MobileNode) -> None:
+    node.meet("n3")  # from there nobody wants it: nothing is under way
+    for peer in ("n1", "n2"):
+        node.tell(peer, sub(f"s/{peer}", "x > 5", peer))
     done = node.hear("p", MoveOut("standard", "lossless"))
     sounds = sends(done, Sound)
     assert [to for to, _ in sounds] == ["n1", "n2"]
@@ -84,7 +87,7 @@ def test_lossless_flushes_before_it_withdraws_and_hands_over(node: MobileNode) -
         assert msg.flush
         assert (msg.series, msg.stamp) == told(node, to)
         done = node.hear(to, Sounded("p/1", msg.number, 7, 1))
-    assert changes(done) == {"n1": ["-p/1"], "n2": ["-p/1"]}
+    assert changes(done) == {"n1": ["-p/1"], "n2": ["-p/1"], "n3": ["-p/1"]}
     assert sends(done, HandedOver) == [("n9", HandedOver("p", 4))]
 
 
@@ -207,6 +210,7 @@ def test_a_question_passes_on_and_the_answer_follows_the_ledger(node: MobileNode
     done = node.hear("n1", Sound("r/1", 4, False, 7, node.stamps["n1"]))
     assert not sends(done, Sound)
     assert len(sends(done, Sounded)) == 1
+    node.tell("n2", sub("s/1", "z > 5", "n2"))
     done = node.hear("n1", Sound("r/1", 5, True, 7, node.stamps["n1"]))
     assert len(sends(done, Sound)) == 1
 

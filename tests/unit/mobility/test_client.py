@@ -118,9 +118,9 @@ def test_a_late_word_of_another_move_changes_nothing() -> None:
 
 def test_a_client_remembers_where_its_tree_is_rooted() -> None:
     node = client(algorithm="delayed", handover="best-effort")
-    [(_, move)] = sends(node.ask("movein", "b2"), MoveIn)
+    node.ask("movein", "b2")
+    [(_, move)] = sends(node.hear("b2", greeting()), MoveIn)
     assert isinstance(move, MoveIn)
-    node.hear("b2", greeting())
     epoch = node.content.advertisement("p/1").epoch  # type: ignore[union-attr]
     roots = (Root("p/1", epoch),)
     node.hear("b2", TreeReady(move.number, True, roots=roots, stands=False))

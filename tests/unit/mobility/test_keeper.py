@@ -105,7 +105,7 @@ def test_who_does_not_come_back_is_forgotten_at_once() -> None:
 def test_bounds_put_the_oldest_out_and_tell_so(
     changed: dict[str, int], reason: str, lost: int
 ) -> None:
-    node = hosting(**changed)
+    node = hosting(SETTINGS, **changed)
     node.hear("sue", Away(5, 1, 60.0))
     count = 5 if lost else 60
     for sequence in range(1, count + 1):
