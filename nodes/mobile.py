@@ -187,12 +187,10 @@ class PeerMobile:
             await self._turn_to(broker.name)
         except NotAttached as error:
             self.not_followed += 1
-            told = about("not-moved", "mobility", broker=broker.name)
-            log.warning("not moved: %s", error, extra=told)
+            log.warning("not moved: %s", error, extra=about("not-moved", "mobility"))
             return False
         self.followed += 1
-        told = about("moved", "mobility", broker=broker.name, reason=reason)
-        log.info("moved to %s: %s", broker.name, reason, extra=told)
+        log.info("moved to %s: %s", broker.name, reason, extra=about("moved", "mobility"))
         return True
 
     # -- what the control socket tells ----------------------------------------------------------
