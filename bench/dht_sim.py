@@ -18,7 +18,7 @@ from protocols.zones import Zones
 ZONES, EACH, KEYS, LOOKUPS, BITS = 10, 100, 10_000, 300, 13
 QUICK = (3, 8, 200, 40, 8)  # eight or ten shards for each server: enough to divide well
 VALUE = b"x" * 100
-REST = 6.0  # s: a settle, a beat, and a question to other zones
+REST = 12.0  # s: `slice_patience`, and a settle, a beat, a question to other zones
 SETTLE_WITHIN = 600.0  # s of virtual time
 
 

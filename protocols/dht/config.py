@@ -38,6 +38,9 @@ class DhtSettings(Settings, frozen=True, kw_only=True):
     slice_slack: Annotated[
         float, bounded("× slice", 0, 0.9, "past a boundary before the number of slices changes")
     ] = 0.25
+    slice_patience: Annotated[
+        float, bounded("s", 0, 3600, "that a size within the slack lasts: restarts move no slice")
+    ] = 10.0
     slice_points: Annotated[
         int, bounded("points", 1, 4096, "of a slice on the ring: 256 keep zones within 1.3 ×")
     ] = 256

@@ -29,6 +29,7 @@ from protocols.zones.interface import ZoneDirectory
 FIRST_VERSION = 1
 BATCH_BYTES = 60_000  # of one message: half of what a frame takes before it is closed
 BATCH_ITEMS = 512
+REVIEW = "review"  # the timer of the next look at the views
 
 
 class Base(Protocol):

@@ -18,7 +18,7 @@ from overlay.protocol import (
     OverlayProtocol,
 )
 from protocols.dht.config import DhtSettings
-from protocols.dht.core import Base, Core
+from protocols.dht.core import REVIEW, Base, Core
 from protocols.dht.counts import DhtCounts
 from protocols.dht.events import (
     MajorityLost,
@@ -30,7 +30,7 @@ from protocols.dht.events import (
 from protocols.dht.founding import FOUND
 from protocols.dht.interface import DHT, Answer, Hear, May, Operation, Whereabouts
 from protocols.dht.messages import MESSAGES
-from protocols.dht.parts import PROPOSE, REVIEW, SWEEP, Parts
+from protocols.dht.parts import PROPOSE, SWEEP, Parts
 from protocols.dht.placement import shard_of, zones_of
 from protocols.dht.shard import Shard
 from protocols.dht.shelf import expiry

@@ -12,7 +12,7 @@ from protocols.dht.changing import Changer
 from protocols.dht.comparing import Comparer
 from protocols.dht.coordinating import Coordinator
 from protocols.dht.copying import Copier
-from protocols.dht.core import Core
+from protocols.dht.core import REVIEW, Core
 from protocols.dht.electing import Elector
 from protocols.dht.founding import Founder
 from protocols.dht.groups import Group
@@ -61,7 +61,7 @@ from protocols.dht.uniting import Union
 from protocols.dht.watching import Watches
 from protocols.dht.zoning import Zoning
 
-REVIEW, PROPOSE, SWEEP = "review", "propose", "sweep"
+PROPOSE, SWEEP = "propose", "sweep"
 
 
 class Parts:

@@ -6,14 +6,16 @@ and tells its own zone all storage zones by the attribute `dht-tier`.
 
 from __future__ import annotations
 
+from math import inf
+
 from overlay.errors import LocalProtocolError
 from overlay.ids import NodeId
 from overlay.protocol import Scope
-from protocols.dht.core import Core
+from protocols.dht.core import REVIEW, Core
 from protocols.dht.events import StorageZoneAdded, StorageZoneRemoved
 from protocols.dht.interface import DHT
 from protocols.dht.placement import Tier
-from protocols.dht.slices import next_slices
+from protocols.dht.slices import SliceCounter
 
 TIER = "dht-tier"
 MOST_SLICES = 1 << 16
@@ -25,6 +27,10 @@ class Zoning:
     def __init__(self, core: Core) -> None:
         self._core = core
         self._slices = 0
+        settings = core.settings
+        self._counter = SliceCounter(
+            settings.slice_size, settings.slice_slack, settings.slice_patience
+        )
 
     def review(self, now: float) -> bool:
         """Tell and read; true when the tier changed."""
@@ -52,12 +58,11 @@ class Zoning:
         if zones is None or management is None or management.stopped or not zones.is_delegate:
             self._slices = 0
             return
-        settings = core.settings
         if not self._slices:
             self._slices = self._shown_by(zones.delegates)
-        self._slices = next_slices(
-            self._slices, len(core.lives), settings.slice_size, settings.slice_slack
-        )
+        self._slices, due = self._counter.count(self._slices, len(core.lives), now)
+        if due < inf:
+            core.timers.hasten(REVIEW, due)
         shown = f"{self._slices}:{core.number:x}"
         oldest = min(self.tables().values(), default=0)
         zones_told = ",".join(f"{zone}={slices}" for zone, slices in self._computed())

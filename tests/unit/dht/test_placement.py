@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from random import Random
 
 import pytest
@@ -16,7 +17,7 @@ from protocols.dht.placement import (
     upper_tier,
     zones_of,
 )
-from protocols.dht.slices import next_slices, slices_for
+from protocols.dht.slices import SliceCounter, next_slices, slices_for
 
 POINTS, BITS = 256, 12  # as configured by default
 
@@ -50,6 +51,18 @@ def test_slices_stay_at_a_boundary() -> None:
     assert next_slices(2, 24, 32, 0.25) == 1
     assert next_slices(2, 0, 32, 0.25) == 0
     assert next_slices(0, 64, 32, 0.25) == 2
+
+
+def test_zones_of_one_size_have_as_many_slices_in_the_end() -> None:
+    counter = SliceCounter(32, 0.25, patience=10.0)
+    assert counter.count(0, 70, 0.0) == (3, inf)
+    assert counter.count(3, 100, 1.0) == (3, 11.0), "it grows while it starts"
+    assert counter.count(3, 96, 5.0) == (3, inf), "one that restarts moves nothing"
+    assert counter.count(3, 100, 6.0) == (3, 16.0)
+    assert counter.count(3, 100, 16.0) == (4, inf)
+    assert counter.count(4, 97, 17.0) == (4, inf)
+    assert counter.count(4, 96, 20.0) == (4, 30.0)
+    assert counter.count(4, 96, 30.0) == (3, inf)
 
 
 @pytest.mark.parametrize(
