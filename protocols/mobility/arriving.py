@@ -80,6 +80,9 @@ class Arriving:
             else:
                 self._proceed(client, arrival, now)
             return
+        if arrival is not None and msg.number < arrival.move.number:
+            self._counts.strays += 1  # of an earlier move: late
+            return
         if arrival is None and len(self._arrivals) >= self._config.max_arrivals:
             self._counts.not_taken += 1
             return
@@ -108,6 +111,11 @@ class Arriving:
             return
         arrival.is_handed_over = True
         self._proceed(msg.client, arrival, now)
+
+    def came_by(self, client: NodeId) -> int:
+        """The number of the move by which a client came here; 0 if it did not move."""
+        arrival = self._arrivals.get(client)
+        return 0 if arrival is None else arrival.move.number
 
     def passes(self, client: NodeId, now: float) -> bool:
         """Whether a client leaves before it was handed over: who asks for it must wait for that."""

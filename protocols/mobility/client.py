@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from random import Random
-
 from overlay.errors import LocalProtocolError
 from overlay.ids import NodeId
 from overlay.protocol import Effects
@@ -26,7 +24,6 @@ class Mover:
         self,
         me: NodeId,
         effects: Effects,
-        rng: Random,
         config: MobilitySettings,
         content: MobileContent,
         counts: MobilityCounts,
@@ -34,7 +31,6 @@ class Mover:
     ) -> None:
         self._me = me
         self._effects = effects
-        self._rng = rng
         self._config = config
         self._content = content
         self._counts = counts
@@ -43,7 +39,7 @@ class Mover:
         self._previous: NodeId = ""
         self._proxies = config.proxies
         self._visited: list[NodeId] = []
-        self._number = 0
+        self._number = 0  # of the last move; grows, also from one life to the next
         self._began = 0.0
         self._asking = False  # for TreeReady
         self._foretold: tuple[NodeId, int] = ("", 0)  # where it is expected, in which epoch
@@ -95,7 +91,7 @@ class Mover:
             self._content.hold(self._config.max_held)
         predicted, epoch = self._foretold
         self._foretold = ("", 0)
-        self._number = self._rng.getrandbits(61)
+        self._number = self._content.next_epoch(now)
         self._began = now
         self._asking = self._config.handover != "best-effort"
         self._counts.moveins += 1
@@ -118,7 +114,7 @@ class Mover:
         if broker != self._here:  # the first one, or one that somebody else chose
             self._arrive(broker)
             self._previous = ""
-            self._number = self._rng.getrandbits(61)
+            self._number = self._content.next_epoch(now)
             if self._config.algorithm != "proxy":
                 return
         self._tell(*self._content.told(broker))

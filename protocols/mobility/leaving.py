@@ -70,6 +70,7 @@ class Leaving:
         self._standing = standing
         self._sounding = sounding
         self._leavers: dict[NodeId, Leaver] = {}
+        self.came_by: Callable[[NodeId], int] = lambda client: 0
         self.passes: Callable[[NodeId, float], bool] = lambda client, now: False
 
     def is_flushed(self, client: NodeId) -> bool:
@@ -141,8 +142,8 @@ class Leaving:
         leaver = self._leavers.get(msg.client)
         if leaver is not None:
             leaver.asked[src] = msg
-        elif msg.client not in self._content.clients():
-            self._hand_over(src, msg)
+        elif msg.client not in self._content.clients() or self.came_by(msg.client) > msg.number:
+            self._hand_over(src, msg)  # it is gone; or it was there, and has come back since
         elif msg.handing == "lossless":  # its last word may be under way
             leaver = self._leavers[msg.client] = Leaver()
             leaver.asked[src] = msg
@@ -155,9 +156,9 @@ class Leaving:
         leaver = self._leavers.get(client)
         if leaver is None or leaver.flushing:
             return
-        if client in self._content.clients():
-            for src, msg in list(leaver.asked.items())[:1]:
-                self._let_go(src, msg, now)
+        newest = max(leaver.asked.items(), key=lambda one: one[1].number)
+        if client in self._content.clients() and newest[1].number > self.came_by(client):
+            self._let_go(*newest, now)
         else:
             self._end(client, leaver, now)
 

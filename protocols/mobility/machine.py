@@ -78,7 +78,7 @@ class Mobility(OverlayProtocol):
             content.stand_alone()
         counts = self.counts
         self._mover = Mover(
-            *(me, effects, rng, config, content, counts),
+            *(me, effects, config, content, counts),
             predictor(config.predictor, plan, nearby),
         )
         self._standing = Standing(me, effects, config, content, counts)
@@ -93,6 +93,7 @@ class Mobility(OverlayProtocol):
             *(self._standing, self._sounding, self._leaving, self._proxies),
         )
         self._leaving.passes = self._arriving.passes
+        self._leaving.came_by = self._arriving.came_by
 
     def message_handlers(self) -> Mapping[type[Message], Handler]:
         """One handler for each message of the table in the package's docstring."""

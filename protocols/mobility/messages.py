@@ -65,7 +65,7 @@ class MoveOut(Message, frozen=True, tag=272):
 class MoveIn(Message, frozen=True, tag=273):
     """I come to you from that broker; my ledger is as of that change, once I have one for you."""
 
-    number: Number  # of this move; repeated until the tree is ready, unless in best effort
+    number: Number  # grows with each move; repeated until the tree is ready, unless in best effort
     algorithm: Algorithm
     handing: Handing
     previous: MaybeName = ""

@@ -98,6 +98,17 @@ def test_a_client_that_moved_without_a_word_is_let_go(node: MobileNode) -> None:
     assert node.mobility.counts.expelled == 1
 
 
+def test_a_late_word_of_an_earlier_move_does_not_expel_who_came_back(node: MobileNode) -> None:
+    # `mobility-lossless`, seed 182: a repeated Handover of the move before.
+    node.hear("p", MoveIn(9, "delayed", "lossless", "n9"))
+    done = node.hear("n9", Handover("p", 4, "delayed", "lossless"))
+    assert sends(done, HandedOver) == [("n9", HandedOver("p", 4))]
+    node.wait(1.0)
+    assert node.content.clients() == ("p",)
+    node.hear("p", MoveIn(4, "delayed", "lossless", "n8"))
+    assert node.mobility.counts.strays == 1
+
+
 def test_an_unknown_client_is_handed_over_at_once(node: MobileNode) -> None:
     done = node.hear("n9", Handover("q", 4, "standard", "lossless"))
     assert sends(done, HandedOver) == [("n9", HandedOver("q", 4))]
