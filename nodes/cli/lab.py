@@ -37,7 +37,7 @@ def init(
     hosts: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[USER@]ADDRESS[:PORT]...", help="Its hosts.", show_default="three examples"
+            metavar="[USER@]ADDRESS[:PORT]", help="Its hosts.", show_default="three examples"
         ),
     ] = None,
     lab: Lab = DEFAULT,
@@ -64,7 +64,8 @@ def init(
         print_json({"inventory": str(lab)})
     else:
         first = "" if hosts else "write your hosts into it, then "
-        print(f"{lab} written. Next: {first}`overlay lab up`")
+        other = "" if lab == DEFAULT else f" --lab {lab}"
+        print(f"{lab} written. Next: {first}`overlay lab up{other}`")
 
 
 @app.command()
@@ -95,7 +96,7 @@ def upgrade(lab: Lab = DEFAULT, rebuild: Rebuild = False, json: AsJson = False) 
 @app.command()
 def restart(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[PEER|HOST]...", help="Whom to restart.")
+        list[str] | None, typer.Argument(metavar="PEER|HOST", help="Whom to restart.")
     ] = None,
     all: Annotated[bool, typer.Option("--all", help="Restart every peer.")] = False,
     at_once: Annotated[
@@ -138,7 +139,7 @@ def status(lab: Lab = DEFAULT, json: AsJson = False) -> None:
 def logs(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[PEER|HOST]...", help="Whose.", show_default="all"),
+        typer.Argument(metavar="PEER|HOST", help="Whose.", show_default="all"),
     ] = None,
     lines: Annotated[int, typer.Option("--lines", "-n", min=1, max=100_000)] = 20,
     lab: Lab = DEFAULT,
@@ -164,7 +165,7 @@ def logs(
 @app.command("exec", context_settings={"allow_interspersed_args": False})
 def exec_(
     command: Annotated[
-        list[str], typer.Argument(metavar="COMMAND...", help="After --; `overlay` is the lab's.")
+        list[str], typer.Argument(metavar="COMMAND", help="After --; `overlay` is the lab's.")
     ],
     host: Annotated[
         list[str] | None, typer.Option(help="Only there; repeatable.", show_default="all hosts")
@@ -316,7 +317,7 @@ def _check_names(inventory: Inventory, names: list[str]) -> None:
 
     from nodes.lab.plan import plan
 
-    known = [*plan(inventory), *(host.name for host in inventory.hosts)]
+    known = [*(host.name for host in inventory.hosts), *plan(inventory)]
     for name in names:
         if name not in known:
             near = get_close_matches(name, known, n=1)

@@ -41,7 +41,9 @@ async def gather(inventory: Inventory, tell: Progress, out: Path) -> tuple[Outco
                     size += one["bytes"]
                 tell.host(remote.name, f"fetching {size / 1e6:.1f} MB")
                 data = await remote.fetch("pack-traces", paths=portion, within=FETCH_SECONDS)
-                counts["files"] += await trio.to_thread.run_sync(_unpack, data, out, remote.name)
+                # Not `+= await`: hosts are fetched at the same time, and would lose counts.
+                written = await trio.to_thread.run_sync(_unpack, data, out, remote.name)
+                counts["files"] += written
                 counts["bytes"] += size
 
         await fleet.each("fetching", fetch, [fleet.remotes[name] for name in lists])

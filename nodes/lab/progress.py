@@ -81,8 +81,9 @@ class Screen:
         self._live.start()
         return self
 
-    def __exit__(self, *what: object) -> None:
-        self._end_step()
+    def __exit__(self, kind: object, *what: object) -> None:
+        if kind is None:  # else the step did not come to its end
+            self._end_step()
         self._live.stop()
 
     def step(self, text: str) -> None:

@@ -39,6 +39,9 @@ async def up(inventory: Inventory, operator: Operator, tell: Progress, *, rebuil
     peers = planning.plan(inventory)
     async with connected(inventory, inventory.hosts, tell) as fleet:
         await check(fleet)
+        if not fleet.remotes:
+            outcome.take(fleet)
+            return outcome
         addresses = remember(fleet, operator)
         houses = await install(fleet, rebuild=rebuild)
         keys = None if inventory.lab.insecure else LabKeys(operator)

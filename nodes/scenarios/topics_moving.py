@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from nodes.scenarios.registry import scenario
-from nodes.scenarios.topic_world import Newsroom, both_modes, everywhere, stream_on, until_quiet
+from nodes.scenarios.topic_world import (
+    QUICK,
+    Newsroom,
+    both_modes,
+    everywhere,
+    stream_on,
+    until_quiet,
+)
 from nodes.scenarios.zones import ZONES
 from overlay.host import Host, Recipe
 from overlay.ids import NodeId
@@ -95,7 +102,9 @@ def moving_subscriber(stage: Stage) -> Scenario:
     room.told_nothing()
     outs = [room.publishers[one] for one in streams]
     what = "all acknowledgements"
-    yield Until(lambda: all(out.all_settled for out in outs), within=SETTLED, what=what)
+    # For a zone whose last subscribers went with their gateway nobody is left to say so.
+    within = QUICK.fail_after + SETTLED
+    yield Until(lambda: all(out.all_settled for out in outs), within=within, what=what)
 
 
 @scenario("topics-moving-all", nodes=9, both_worlds=False)

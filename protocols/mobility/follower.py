@@ -303,6 +303,10 @@ class Follower(OverlayProtocol):
             found = msgspec.msgpack.decode(kept[KEPT], type=KeptPlaces)
             self._visit, self._since = found.visit, found.places
 
+    def on_stop(self, now: float) -> None:
+        """Say goodbye: the broker keeps what matches, and need not wait for silence."""
+        self.leave(now)
+
     def check_invariants(self) -> None:
         """Bounds hold."""
         if len(self._wants) > self.config.max_wants or len(self._marks) > self.config.max_marks:

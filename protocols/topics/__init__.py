@@ -59,8 +59,8 @@ state is replicated between gateways, since receivers and senders hold all of it
 
 Moves. A node that changes its zone or address keeps its streams, as a publisher and as a receiver,
 with their keys and numbers. It says so (`Moving`), everybody keeps the places of before for
-`move_within`, and a receiver changes to a new source only when that one still has all that it lacks
-(`Offer.oldest`): see `moving.py`.
+`move_within`, and a receiver leaves its old source only when a new one promises all that it lacks:
+see `moving.py`.
 
 Replays. A late joiner asks in its Accept for what is kept (`TopicConfig.keep`, in nack mode all of
 the history). The subscriptions of a node share one arrival, which asks for what all of them want.

@@ -84,7 +84,8 @@ class Arrivals:
             self._core.effects.send(src, Reject(*key_of(msg), "served", msg.relay))
             return
         elif src != stream.source and stream.waits_for_source(msg, now):
-            return  # offers are repeated
+            stream.try_out(src, msg)  # else offers are repeated
+            return
         if stream is not None:
             stream.accept(src, msg, now)
 

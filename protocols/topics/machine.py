@@ -75,6 +75,7 @@ from protocols.topology.interface import TopologyView
 SWEEP = "sweep"
 SWEEP_EVERY = 1.0  # s between two looks for streams that fell silent, and gateways to call
 REMEMBERED_REPAIRS = 4096  # (receiver, chunk) that were sent again a moment ago
+ARRIVED = 0.5  # s in which a node that moved learns who else is in its zone
 CAPACITY = 1 << 22  # bytes that a subscription holds for its reader
 
 
@@ -123,6 +124,7 @@ class Topics(OverlayProtocol):
             "gap": self._on_gap_timer,
             "ack": self._on_ack_timer,
             "recall": self._on_recall_timer,
+            "arrived": self._on_arrived,
             "slow": partial(self._on_publisher_timer, Publisher.on_slow_timer),
             "room": partial(self._on_publisher_timer, Publisher.on_room_timer),
             "linger": partial(self._on_publisher_timer, Publisher.on_linger_timer),
@@ -306,7 +308,8 @@ class Topics(OverlayProtocol):
         if stream is None or stream.source != src or stream.over:
             return
         stream.detach(now)
-        told = msg.reason not in (GONE, MOVED)  # else its successor goes on where it was
+        # Else its successor goes on where it was, or it does so itself when it has moved.
+        told = msg.reason not in (GONE, MOVED) and now >= stream.moves_until
         called = self._arrivals.call_for(stream, now, src)  # so rarely is it told, too
         if called and told and stream.subscriptions and stream.begun:
             self.effects.emit(SubscriptionFailed(stream.topic, *stream.key, msg.reason))
@@ -332,14 +335,19 @@ class Topics(OverlayProtocol):
     def unpack(self, luggage: Luggage, now: float) -> None:
         """Go on with them here: on this node, in another zone or at another address."""
         for one in luggage.subscriptions:
-            if self._subscriptions.add(one):
-                self._interest_changed(one, now)
+            self._subscriptions.add(one)
+        self.effects.at_tick_end(self._subscriptions.tell)
         self._arrivals.take_over(luggage, now)
         for publisher in luggage.publishers:
             self._departures.add(publisher)
-            self._declare(publisher.topic, now)
             publisher.moved(self._core, now)
+        self.effects.set_timer(("arrived", luggage.topics), now + ARRIVED)
         self._changes.review_later()
+
+    def _on_arrived(self, topics: tuple[str, ...], now: float) -> None:
+        """Tell the gateways; before it knew the others this node would have been all of them."""
+        for topic in topics:
+            self._declare(topic, now)
 
     # -- streams --------------------------------------------------------------------------------
 

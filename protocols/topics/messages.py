@@ -55,7 +55,7 @@ class Offer(Message, frozen=True, tag=112):
     window: Number  # bytes that may be on the way: acknowledge well before
     keep: Number  # acknowledged messages that are kept for late joiners: gateways do so, too
     relay: bool = False  # to a gateway, which hands it on; here and in the messages below
-    oldest: Number = 0  # the first one that the sender still has
+    oldest: Number = 0  # the first one that the sender still has, though it does not promise it
 
 
 class Accept(Message, frozen=True, tag=113):

@@ -5,9 +5,10 @@ in the other one as the same publisher and the same receiver, with the numbers t
 `move_within` everybody keeps the places of before: the mover goes on to send to its old receivers
 and to get from its old sources, wherever they are, by the names that it knows them by. Meanwhile
 the zones find the new way as they always do: members and gateways hear of interest, and make
-offers. A receiver takes such an offer as soon as nothing that it lacks is trimmed there
-(`Offer.oldest`), and only then leaves its old source. So the two ways overlap, numbers tell copies
-from news, and nothing is lost though nobody waits for anybody. In nack mode history does the same.
+offers. A receiver that has all that comes before such an offer takes it (`Offer.start`). Another
+one asks who still has what it lacks (`Offer.oldest`) for a Begin, and leaves its old source when
+that promises all: what was there a moment ago may be trimmed. So the two ways overlap, numbers tell
+copies from news, and nothing is lost though nobody waits. In nack mode history does the same.
 
 A gateway on the way turns round: what it handed out of its zone comes in, or the other way. It,
 too, keeps its old receivers until they found the new way, and takes itself to its new source.
@@ -39,6 +40,12 @@ class Luggage(NamedTuple):
     streams: tuple[Incoming, ...]
     subscriptions: tuple[Subscription, ...]
     past: dict[ArrivalKey, Past]
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """By name: what gateways are told of."""
+        named = [one.pattern for one in self.subscriptions if one.is_exact]
+        return tuple(dict.fromkeys((*named, *(one.topic for one in self.publishers))))
 
     @property
     def partners(self) -> list[NodeId]:

@@ -364,7 +364,9 @@ class Receivers(Stream):
         self.shunned[seat] = MOVED if moved else LEFT
         self._try_again.pop(seat, None)
         fellows = [one for one in self.relations.values() if one.stands_for == relation.stands_for]
-        if moved and seat.relay and len(fellows) == 1 and now >= self.moves_until:
+        # Whether somebody really stands for the same is not sure for one that changes its zone.
+        alone = len(fellows) == 1 or now < relation.moves_until
+        if moved and seat.relay and alone and now >= self.moves_until:
             self._orphan(relation, now)  # it may come back: what it lacks stays for a while
         else:  # or one who stands for the same goes on, and tells what those behind it lack
             del self.relations[seat]

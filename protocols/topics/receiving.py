@@ -103,7 +103,7 @@ class Incoming(Sourced):
 
     def on_begin(self, src: NodeId, start: int, now: float, live: int = 0) -> None:
         """Where it begins, or goes on; `live`: for who is new, and wants no replay."""
-        if src != self.source:
+        if src != self.source and not self._changes_to(src, start, now):
             self.core.counts.stray += 1
             return
         self._promised_by = src

@@ -18,6 +18,7 @@ class Sourced(Acknowledging):
 
     __slots__ = (
         "_asked_accept",
+        "_candidate",
         "called_at",
         "failed",
         "heard_at",
@@ -43,36 +44,60 @@ class Sourced(Acknowledging):
         self.lost_at: float | None = None  # when membership removed the source
         self.moves_until = 0.0  # its publisher or this node changes its zone: sources change
         self._asked_accept = -inf
+        self._candidate: NodeId = ""  # who was asked to be the source instead
 
     def accept(self, src: NodeId, offer: Offer, now: float) -> None:
         """Take part, from where we are; or from where the sender says, if we are new to it."""
         if src != self.source:
-            if self.mode is Mode.ACK and self.begun:
-                self.core.effects.send(self.source, Leave(*self.id, moved=True))
-            self.source = src
-            self._asked_accept = -inf
+            self._change_source(src)
+        self._is_heard(now)
+        self._ack_bytes = max(1, int(offer.window * self.core.settings.ack_share))
+        self._send_accept(now)
+
+    def _change_source(self, src: NodeId) -> None:
+        if self.mode is Mode.ACK and self.begun:
+            self.core.effects.send(self.source, Leave(*self.id, moved=True))
+        self.source, self._candidate = src, ""
+        self._asked_accept = -inf
+
+    def _is_heard(self, now: float) -> None:
         self.heard_at = now
         self.lost_at = None
         self.came_back()
         self._attach(now)
-        self._ack_bytes = max(1, int(offer.window * self.core.settings.ack_share))
-        self._send_accept(now)
 
     def waits_for_source(self, offer: Offer, now: float) -> bool:
-        """Whether it gets from its source, though that moves, what another one has no more."""
+        """Whether it must get from its source, though that moves, what comes before an offer."""
         moves = now < self.moves_until and self.begun and not self.failed
-        return moves and self.mode is Mode.ACK and offer.oldest > self.settled + 1
+        return moves and self.mode is Mode.ACK and offer.start > self.settled + 1
+
+    def try_out(self, src: NodeId, offer: Offer) -> None:
+        """Ask another one for all that is missing; it is the source once it promises that."""
+        if offer.oldest <= self.settled + 1:
+            self._candidate = src
+            self._say_accept(src)
+
+    def _changes_to(self, src: NodeId, start: int, now: float) -> bool:
+        """Whether who was tried out begins where this node is: then it is the source."""
+        if src != self._candidate or start > self.order.expected or now >= self.moves_until:
+            return False
+        self._change_source(src)
+        self._is_heard(now)
+        return True
 
     def _send_accept(self, now: float) -> None:
         if now - self._asked_accept < self.core.settings.resend_after:
             return
         self._asked_accept = now
+        self._say_accept(self.source)
+
+    def _say_accept(self, src: NodeId) -> None:
         have = self.settled if self.begun else 0
         # 0 says that we are new: who has begun, at the first message, wants all that there is.
         replay = Replay.all() if self.begun and not have else self._replay()
         for_others = self.relay is not None
         accept = Accept(*self.key, self.receiver, have, replay.kind, replay.amount, for_others)
-        self.core.effects.send(self.source, accept)
+        self.core.effects.send(src, accept)
 
     def came_back(self) -> None:
         """The source was only held for gone."""

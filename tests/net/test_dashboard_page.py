@@ -17,7 +17,10 @@ from tests.net.processes import RunningPeer, peer
 from tests.netns.waiting import until
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason=MISSING)
-QUICK = ("--insecure", "--set", "zones.settle=0.3", "--set", "dht.serve=true")
+QUICK = (
+    *("--insecure", "--set", "zones.settle=0.3", "--set", "dht.serve=true"),
+    *("--set", "dht.shard_bits=6"),
+)
 ZONES = {"ada": "east", "bob": "west", "ben": "west"}
 
 
@@ -168,7 +171,7 @@ def test_a_node_and_the_hash_table_are_what_the_commands_say(lab: Lab, page: Pag
 
     def table_agrees() -> bool:
         nodes = lab.told("dht", "stats")["nodes"]
-        wanted = {(one["node"], str(one["shards"]), str(one["leads"])) for one in nodes}
+        wanted = {(one["node"], f"{one['shards']:,}", f"{one['leads']:,}") for one in nodes}
         return {(row[0], row[4], row[5]) for row in page.rows("dht")} == wanted
 
     until(table_agrees, what="what `overlay dht stats` tells")

@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+import yaml
 
+from nodes.reference import commands
 from nodes.reference.diagrams import draw
 from tests.examples import (
     ROOT,
@@ -32,6 +34,7 @@ from tests.examples import (
 MADE = {"STATUS.md", "MESSAGES.md", "METRICS.md", "TRACES.md"}  # no page, or made from the code
 PAGES = sorted(path for path in (ROOT / "docs").rglob("*.md") if path.name not in MADE)
 ALONE = ("docs/lab.md",)  # it needs hosts; tests/unit/test_lab_docs.py holds it to the code
+COMMANDS = re.findall(r"^## (overlay .+)$", commands.page(), re.MULTILINE)
 SECTIONS = [section for page in PAGES for section in sections(page)]
 
 
@@ -84,6 +87,11 @@ def test_every_block_is_of_a_kind_that_is_tested(page: Path) -> None:
             match language:
                 case "sh" | "python" | "text":
                     pass  # run above; text is what programs print
+                case "console":
+                    for line in re.findall(r"^\$ (overlay \w[\w-]*)", text, re.MULTILINE):
+                        assert any(one.startswith(line) for one in COMMANDS), line
+                case "yaml":
+                    yaml.safe_load(text)
                 case "toml":
                     tomllib.loads(text)
                 case "json":

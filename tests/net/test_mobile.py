@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,8 @@ import trio
 from bench.mobility_real import ALGORITHMS, Pace, real_runs
 from nodes.mobile import MobileSubscription
 from nodes.peer import Peer
+from nodes.scenarios.registry import find
+from nodes.stage import play
 from overlay.errors import ConfigError, LocalProtocolError
 from protocols.mobility import Gap
 from tests.net.processes import overlay, peer
@@ -163,6 +166,13 @@ def test_commands_show_and_move(tmp_path_factory: pytest.TempPathFactory) -> Non
         assert wrong.returncode != 0
         assert "nobody does not answer" in wrong.stderr
         assert "Traceback" not in wrong.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["mobility-away-durable", "mobility-away-crashes"])
+def test_scenarios_over_sockets(name: str) -> None:
+    entry = find(name)
+    trio.run(partial(play, entry.script, size=entry.nodes, seed=3))
 
 
 @pytest.mark.parametrize(

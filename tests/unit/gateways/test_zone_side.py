@@ -14,6 +14,8 @@ from protocols.gateways import (
 )
 from protocols.gateways.ledger import Book
 from protocols.gateways.messages import LedgerChange, LedgerDigest, Line
+from protocols.membership.events import MemberLeft
+from protocols.membership.records import Record, State
 from tests.recording import Send
 from tests.unit.gateways.node import ZONE, GatewaysNode, party
 from tests.unit.gateways.test_ledgers import PUB, SUB, gateway_among
@@ -311,6 +313,12 @@ def test_a_gateway_is_not_remote_while_it_is_in_the_same_view() -> None:
         node.told("h", Book.ROSTERS, ("a", SUB), by=party(name, ZONE))
     node.settle()
     assert list(node.gateways.remote_gateways("a")) == ["apart"], "a part of a split zone"
+    node.base.drop("x")
+    node.base._records["x"] = Record("x", 100, State.LEFT, 100, 100)
+    node.hear(MemberLeft(ZONE, "x"))
+    node.told("h", Book.ROSTERS, ("a", SUB), by=party("new", ZONE))
+    node.settle()
+    assert "x" not in node.gateways.remote_gateways("a"), "it left, so it is in no other part"
 
 
 def test_who_leaves_the_management_zone_forgets_what_it_knew_as_a_home() -> None:

@@ -131,6 +131,14 @@ def test_it_goes_where_the_client_beside_it_goes() -> None:
     assert node.done() == [("b2", Here(VISIT + 1, 2, (HOT,), since, KEEP))]
 
 
+def test_who_stops_goes_away() -> None:
+    node = following()
+    node.follower.on_stop(node.now)
+    assert node.done() == [("b1", Away(VISIT, 1, KEEP))]
+    node.follower.on_stop(node.now)
+    assert node.done() == []
+
+
 def test_a_later_life_knows_where_it_was() -> None:
     node = following()
     again = Node(Follower, kept=node.disk)

@@ -46,13 +46,15 @@ def test_a_publisher_goes_on_with_its_numbers_and_its_receivers() -> None:
     new.now = 2.0
     new.topics.unpack(luggage, new.now)
     done = new.end_tick()
-    assert new.book.declared == [(TOPIC, True, False)]
     assert sends(done, Moving) == [Send("b", Moving(*out.key))]
     assert [one.msg.first for one in sends(done, Data) if one.msg.count] == [3]  # type: ignore[attr-defined]
     assert any(one.msg.flags & ASK for one in sends(done, Data))  # type: ignore[attr-defined]
     new.receive("b", Ack(*out.key, LIFE, 3))
     assert out.all_settled
     assert new.topics.publishers == [out]
+    assert new.book.declared == [], "it does not know the zone yet"
+    new.pass_time(0.6)
+    assert new.book.declared == [(TOPIC, True, False)]
 
 
 def test_a_receiver_goes_on_with_what_it_has() -> None:
@@ -64,12 +66,13 @@ def test_a_receiver_goes_on_with_what_it_has() -> None:
     new = TopicsNode()
     new.topics.unpack(luggage, new.now)
     done = new.end_tick()
-    assert new.book.declared == [(TOPIC, False, True)]
     assert Send("pub", Moving(*KEY, False, life, 1)) in done
     assert Send("pub", Ack(*KEY, life, 1)) in done
     new.receive("pub", data(2, b"2"))
     new.receive("pub", data(1, b"1", b"2"))
     assert read(one) == [b"1", b"2"]
+    new.pass_time(0.6)
+    assert new.book.declared == [(TOPIC, False, True)]
 
 
 def test_its_old_source_is_called_until_it_speaks() -> None:
@@ -159,13 +162,19 @@ def test_a_publisher_that_moves_is_waited_for() -> None:
     assert [one.source for one in node.topics.streams] == ["pub"]
 
 
-def test_a_new_source_is_taken_when_it_has_all_that_is_missing() -> None:
+def gateway_takes_over() -> TopicsNode:
+    """A receiver that has message 1 of a publisher that moves; "gate" stands for its zone."""
     node = TopicsNode("pub", "gate", move_within=20.0)
     node.take_in()
     node.book.gateway = "gate"
     node.receive("pub", data(1, b"1"), Moving(*KEY))
     node.leaves("pub")
-    later = replace(offer(start=4), oldest=3)
+    return node
+
+
+def test_a_new_source_is_taken_when_nothing_is_missing_before_its_offer() -> None:
+    node = gateway_takes_over()
+    later = replace(offer(start=3), oldest=3)
     assert sends(node.receive("gate", later)) == [], "2 would be lost"
     node.receive("pub", data(2, b"2"))
     done = node.receive("gate", later)
@@ -174,12 +183,24 @@ def test_a_new_source_is_taken_when_it_has_all_that_is_missing() -> None:
     assert (accept.to, accept.msg.have) == ("gate", 2)  # type: ignore[attr-defined]
 
 
+def test_a_new_source_is_taken_when_it_promises_what_is_missing() -> None:
+    node = gateway_takes_over()
+    (stream,) = node.topics.streams
+    (accept,) = sends(node.receive("gate", replace(offer(start=4), oldest=2)))
+    assert (accept.to, accept.msg.have) == ("gate", 1)  # type: ignore[attr-defined]
+    assert stream.source == "pub"
+    node.receive("gate", Begin(*KEY, 3))
+    assert stream.source == "pub", "it has trimmed 2 since"
+    assert events(node.receive("gate", Begin(*KEY, 2))) == []
+    assert stream.source == "gate"
+
+
 def test_without_a_move_what_is_gone_is_told_at_once() -> None:
     node = TopicsNode("pub", "gate")
     node.take_in()
     node.book.gateway = "gate"
     node.fails("pub")
-    assert sends(node.receive("gate", replace(offer(start=4), oldest=3)), Accept) != []
+    assert sends(node.receive("gate", offer(start=4)), Accept) != []
 
 
 def test_who_still_counts_on_a_receiver_that_went_is_told() -> None:
