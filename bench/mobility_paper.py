@@ -37,6 +37,10 @@ def play(workload: Workload, *, quick: bool = False) -> Outcome:
     return _played(workload, quick)
 
 
+BACK_AND_FORTH: dict[str, Any] = {"turns": 0.0, "speeds": (100.0,), "duration": 450.0}
+"""How publishers move where the overshoot is varied: fast enough to see the ends of it."""
+
+
 def base(*, quick: bool, **varied: Any) -> Workload:
     """A run as the paper has it, but for what is varied; in its quick form always a small one."""
     paper = settings()
@@ -196,7 +200,7 @@ def overshoot(report: Report, options: Options) -> None:
     sweep = Sweep("overshoot", report, options, len(past))
     for brokers in past:
         label = f"{brokers} brokers past the proxies"
-        found = sweep.play(label, algorithm="proxy", overshoot=brokers)
+        found = sweep.play(label, algorithm="proxy", overshoot=brokers, **BACK_AND_FORTH)
         sweep.service(label, found)
         sweep.cost(label, found)
         sweep.add(f"{label}: all probes arrive from", "s", found.rebuilding(probe_every()))

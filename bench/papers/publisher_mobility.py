@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from bench.mobility_paper import base, mean_latency, play, probe_every
+from bench.mobility_paper import BACK_AND_FORTH, base, mean_latency, play, probe_every
 from bench.mobility_workload import ALGORITHMS, Algorithm, Outcome
 from bench.papers.published import Finding, Paper
 from bench.progress import Progress
@@ -181,7 +181,9 @@ def _gain(slow: Outcome, fast: Outcome) -> float:
 
 def _overshoot(paper: Paper, player: Player) -> list[Finding]:
     """Only in the text."""
-    none, five, far = (player.run("proxy", overshoot=past) for past in (0, 5, FAR))
+    none, five, far = (
+        player.run("proxy", overshoot=past, **BACK_AND_FORTH) for past in (0, 5, FAR)
+    )
     return [
         paper.found("overshoot-grows", _by(_per_move, five, none)),
         paper.found("overshoot-flat", _by(_per_move, far, five)),
