@@ -241,6 +241,9 @@ class Arrivals:
         for stream in luggage.streams:
             self.streams[stream.id] = stream
             stream.moved(self._core, now)
+            for one in stream.takers():
+                if not one.open and stream.remove(one):  # it was closed on the way
+                    self.leave_if_idle(stream, now)
 
     def give_away(self) -> tuple[tuple[Incoming, ...], dict[ArrivalKey, Past]]:
         """What arrives for subscriptions of this node, and where ended streams had come to."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from overlay.errors import RemoteProtocolError
 from overlay.ids import NodeId
 from overlay.protocol import LinkUp
 from protocols.gateways.events import (
@@ -18,7 +19,7 @@ from protocols.topics.bridging import Bridge
 from protocols.topics.core import Core
 from protocols.topics.departures import Departures
 from protocols.topics.interest import INTEREST_KEYS
-from protocols.topics.messages import StreamKey
+from protocols.topics.messages import Moving, StreamKey, key_of
 from protocols.topics.relation import Seat
 
 GatewayEvent: TypeAlias = GatewayAppointed | GatewayDismissed | GatewayMoved | GatewaysChanged
@@ -84,6 +85,21 @@ class Changes:
                 del out.shunned[seat]
         self._bridge.call_all(self._arrivals.streams.values(), now)
         self.review_later()
+
+    def on_moving(self, src: NodeId, msg: Moving, now: float) -> None:
+        """A receiver, or the publisher, or the way to it, changes its zone or address."""
+        stream = self._arrivals.streams.get((msg.origin, msg.stream, msg.relay))
+        if stream is not None and stream.source == src:
+            stream.on_moving(now)
+        out = self._departures.get(key_of(msg))
+        if out is None:
+            return
+        if Seat(src, msg.relay) in out.relations:
+            out.on_moving(now, src)
+        elif msg.receiver and out.hands_on(src, relay=True):
+            if not self._core.may(src, "subscribe", out.topic):
+                raise RemoteProtocolError("may-not-subscribe", f"{src} to {out.topic!a}")
+            out.give_place(Seat(src), msg, now)
 
     def review_later(self) -> None:
         """See at the end of the tick who should get what."""

@@ -119,6 +119,7 @@ class Topics(OverlayProtocol):
         self._changes = Changes(self._core, self._departures, self._arrivals, self._bridge)
         self._streams = self._arrivals.streams
         self._resent: Resent = {}
+        self._packed = False  # its streams are on their way elsewhere
         self._timers: dict[str, Callable[[Any, float], None]] = {
             "out": self._on_out_timer,
             "gap": self._on_gap_timer,
@@ -147,7 +148,7 @@ class Topics(OverlayProtocol):
             Knock: self._on_knock,
             Recall: self._on_recall,
             Recalled: self._on_recalled,
-            Moving: self._on_moving,
+            Moving: self._changes.on_moving,
         }
 
     def event_handlers(self) -> Mapping[type[Event], EventHandler]:
@@ -169,6 +170,7 @@ class Topics(OverlayProtocol):
     def publish(self, topic: str, config: TopicConfig, now: float) -> Publisher:
         """Open a publisher of a topic."""
         check_topic(topic)
+        self._check_here()
         self._check_own_right("publish", topic)
         publisher = Publisher(self._core, (self.me, self.rng.getrandbits(48)), topic, config)
         self._departures.add(publisher)
@@ -193,6 +195,7 @@ class Topics(OverlayProtocol):
     ) -> Subscription:
         """Take in everything that is published to topics of that pattern."""
         check_pattern(pattern)
+        self._check_here()
         self._check_own_right("subscribe", pattern)
         one = Subscription(pattern, replay or Replay(), admit, capacity)
         if self._subscriptions.add(one):
@@ -215,6 +218,10 @@ class Topics(OverlayProtocol):
             if stream.has_room_again(one, now):
                 self._arrivals.settle(stream, now)
 
+    def _check_here(self) -> None:
+        if self._packed:
+            raise LocalProtocolError(f"{self.me} is moving: try again when it is there")
+
     def _check_own_right(self, what: str, topic: str) -> None:
         if not self._core.may(self.me, what, topic):
             raise LocalProtocolError(
@@ -227,6 +234,8 @@ class Topics(OverlayProtocol):
             self._declare(one.pattern, now)
 
     def _declare(self, topic: str, now: float) -> None:
+        if self._packed:
+            return  # what is closed on the way is not unpacked
         publishes = self._departures.publishes(topic)
         subscribes = self._subscriptions.names(topic)
         self._book.declare(topic, publishes=publishes, subscribes=subscribes, now=now)
@@ -307,35 +316,26 @@ class Topics(OverlayProtocol):
         stream = self._streams.get((msg.origin, msg.stream, msg.relay))
         if stream is None or stream.source != src or stream.over:
             return
-        stream.detach(now)
+        if now >= stream.moves_until:
+            stream.detach(now)
         # Else its successor goes on where it was, or it does so itself when it has moved.
         told = msg.reason not in (GONE, MOVED) and now >= stream.moves_until
         called = self._arrivals.call_for(stream, now, src)  # so rarely is it told, too
         if called and told and stream.subscriptions and stream.begun:
             self.effects.emit(SubscriptionFailed(stream.topic, *stream.key, msg.reason))
 
-    def _on_moving(self, src: NodeId, msg: Moving, now: float) -> None:
-        """A receiver, or the publisher, or the way to it, changes its zone or address."""
-        stream = self._streams.get((msg.origin, msg.stream, msg.relay))
-        if stream is not None and stream.source == src:
-            stream.on_moving(now)
-        out = self._departures.get(key_of(msg))
-        if out is None:
-            return
-        if Seat(src, msg.relay) in out.relations:
-            out.on_moving(now, src)
-        elif msg.receiver and out.hands_on(src, relay=True):
-            self._check_reader(src, out.topic, hands_on=False)
-            out.give_place(Seat(src), msg, now)
-
     def pack(self, now: float) -> Luggage:
         """Take publishers, subscriptions and what arrives for them out of this machine."""
-        return pack(self._core, self._departures, self._arrivals, self._subscriptions, now)
+        luggage = pack(self._core, self._departures, self._arrivals, self._subscriptions, now)
+        self._packed = True
+        self.effects = self._core.effects  # who asks for a stream now must not hear that it is gone
+        return luggage
 
     def unpack(self, luggage: Luggage, now: float) -> None:
         """Go on with them here: on this node, in another zone or at another address."""
         for one in luggage.subscriptions:
-            self._subscriptions.add(one)
+            if one.open:
+                self._subscriptions.add(one)
         self.effects.at_tick_end(self._subscriptions.tell)
         self._arrivals.take_over(luggage, now)
         for publisher in luggage.publishers:

@@ -103,6 +103,7 @@ async def wander(folder: Path, secure: bool) -> None:
         await rover.move(bind=["127.0.0.1:0"])
         assert rover.node.endpoints != before
         assert rover.attributes["wheels"] == 6
+        await until(lambda: "rover" in west.members)
         await until(lambda: west.members["rover"].attributes.get("wheels") == 6)
         for author in authors:
             author.stop()
@@ -111,7 +112,8 @@ async def wander(folder: Path, secure: bool) -> None:
         for reader in readers:
             for name, numbers in reader.got.items():
                 whole = list(range(numbers[0], numbers[-1] + 1))
-                assert numbers == whole, f"{reader.who.name} of {name}"
+                lost = sorted(set(whole) - set(numbers))
+                assert numbers == whole, f"{reader.who.name} of {name} lacks {lost}"
         nursery.cancel_scope.cancel()
 
 

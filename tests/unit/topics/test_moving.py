@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 from msgspec.structs import replace
 
+from overlay.errors import LocalProtocolError
 from protocols.gateways.events import GatewayAppointed, GatewaysChanged
 from protocols.gateways.interface import RemoteGateway
 from protocols.topics.messages import (
@@ -40,6 +42,7 @@ def test_a_publisher_goes_on_with_its_numbers_and_its_receivers() -> None:
     assert sends(old.end_tick(), Moving) == [Send("b", Moving(*out.key))]
     assert luggage.partners == ["b"]
     assert old.topics.publishers == []
+    assert old.receive("b", Ack(*out.key, LIFE, 1)) == [], "it is not gone"
     assert out.put(b"3", 10, old.now), "an application need not know"
     assert old.end_tick() == [], "it leaves on arrival"
     new = TopicsNode()
@@ -73,6 +76,26 @@ def test_a_receiver_goes_on_with_what_it_has() -> None:
     assert read(one) == [b"1", b"2"]
     new.pass_time(0.6)
     assert new.book.declared == [(TOPIC, False, True)]
+
+
+def test_what_is_closed_on_the_way_does_not_arrive() -> None:
+    old = TopicsNode("pub", "b")
+    one, _ = old.take_in()
+    out, _ = old.serve("b", topic="other")
+    luggage = old.topics.pack(old.now)
+    for command in (old.publisher, old.subscribe):
+        with pytest.raises(LocalProtocolError, match="me is moving"):
+            command()
+    old.topics.unsubscribe(one, old.now)
+    old.topics.close_publisher(out, old.now)
+    new = TopicsNode()
+    new.topics.unpack(luggage, new.now)
+    done = new.end_tick()
+    assert Send("pub", Leave(*KEY)) in done
+    assert (new.topics.streams, new.topics.subscriptions) == ([], [])
+    assert new.topics.publishers == [out], "it lingers"
+    new.receive("b", Ack(*out.key, LIFE, 0), Leave(*out.key))
+    assert new.topics.publishers == []
 
 
 def test_its_old_source_is_called_until_it_speaks() -> None:
@@ -249,6 +272,15 @@ def test_a_gateway_hands_the_word_on_and_keeps_who_is_behind_it() -> None:
     assert Seat("fg", relay=True) in stream.relay.relations
     node.receive("fg", Leave(*KEY, relay=True, moved=True))
     assert stream.relay.orphans == {}, "it has its place elsewhere"
+
+
+def test_a_gateway_does_not_let_go_who_is_behind_it_while_its_source_moves() -> None:
+    node = relaying("fg")
+    node.receive("pub", Moving(*KEY, relay=True))
+    assert sends(node.receive("pub", Failed(*KEY, "gone", relay=True)), Failed) == []
+    (stream,) = node.topics.streams
+    assert stream.relay is not None
+    assert Seat("fg", relay=True) in stream.relay.relations
 
 
 def test_a_gateway_does_not_feed_who_feeds_it() -> None:
