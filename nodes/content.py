@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 import msgspec
 import trio
 
+from nodes.closing import Closing
 from nodes.discovery import find
 from overlay.errors import OverlayError
 from overlay.net.addresses import parse_endpoint
@@ -32,7 +33,6 @@ from protocols.content import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import TracebackType
 
     from nodes.event_stream import EventStream
     from nodes.node import Node
@@ -50,7 +50,7 @@ def as_constraint(wanted: Constraint | str) -> Constraint:
     return Constraint.parse(wanted) if isinstance(wanted, str) else wanted
 
 
-class Advertisement:
+class Advertisement(Closing):
     """What this node advertises: publish here, and `close` it or use it in `with`."""
 
     def __init__(self, content: PeerContent, name: str, constraint: Constraint) -> None:
@@ -69,19 +69,8 @@ class Advertisement:
             self.is_open = False
             self._content.unadvertise(self.name)
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-
-class ContentSubscription:
+class ContentSubscription(Closing):
     """What matches a constraint: read it with `async for`, and `close` it or use it in `with`.
 
     A reader that is too slow loses the oldest, counted in `dropped`.
@@ -118,17 +107,6 @@ class ContentSubscription:
 
     async def __anext__(self) -> Delivered:
         return await anext(self._stream)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 class PeerContent:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 import msgspec
 import trio
 
+from nodes.closing import Closing
 from nodes.content import ATTACHED_WITHIN, NotAttached, as_constraint
 from overlay.errors import LocalProtocolError
 from overlay.logs import about
@@ -32,8 +33,6 @@ from protocols.mobility import (
 )
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from nodes.content import PeerContent
     from nodes.event_stream import EventStream
     from nodes.node import Node
@@ -49,7 +48,7 @@ CAPACITY = (
 Found: TypeAlias = Received | Gap
 
 
-class MobileSubscription:
+class MobileSubscription(Closing):
     """What matches, wherever this peer is: `Received`, and `Gap` in the place of what is lost.
 
     Read it with `async for`, and `close` it or use it in `with`. A reader that is too slow loses
@@ -87,17 +86,6 @@ class MobileSubscription:
 
     async def __anext__(self) -> Found:
         return await anext(self._stream)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 class PeerMobile:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 from msgspec.structs import replace
 
+from nodes.closing import Closing
 from nodes.distances import Distances
 from nodes.resources_recipe import BROKERS
 from overlay.errors import LocalProtocolError
@@ -30,8 +31,6 @@ from protocols.resources import (
 )
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from nodes.event_stream import EventStream
     from nodes.node import Node
     from protocols.resources.registry import Own
@@ -55,7 +54,7 @@ class Findings(list[Resource]):
         self.reason = reason
 
 
-class ResourceWatch:
+class ResourceWatch(Closing):
     """What matches now and later, with `async for`; `close` it, or use it in `with`.
 
     Each resource comes again whenever its values change to others that match, and once more with
@@ -104,17 +103,6 @@ class ResourceWatch:
     async def __anext__(self) -> Resource:
         event = await anext(self._stream)
         return replace(event.resource, gone=isinstance(event, ResourceGone))
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 class PeerResources:
